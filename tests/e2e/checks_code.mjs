@@ -49,6 +49,26 @@ export const codeChecks = {
 		await painted(page);
 	},
 
+	async "a source file that is newer than the samples is doubted, also where the range moves"({ page, url }) {
+		const row = await withFile(page, url);
+		if (!row) {
+			return;
+		}
+		let modified = Date.now();
+		await page.route("**/api/source?*", async (route) => {
+			const answer = await route.fetch({ maxRetries: 3 });
+			const body = { ...(await answer.json()), origin: "host", text: "x\n".repeat(9000), modified };
+			await route.fulfill({ response: answer, json: body });
+		});
+		const q = new URLSearchParams({ paused: "1", code: row.name, code_binary: row.binary, code_file: row.file });
+		await page.goto(`${url}/?${q}`);
+		await page.waitForSelector("[data-testid=code-origin].doubt");
+		assert.match(await page.locator("[data-testid=code-origin]").textContent(), /changed after these samples began/);
+		modified -= 864e5;
+		await page.reload();
+		await page.waitForSelector("[data-testid=code-origin]:not(.doubt)");
+	},
+
 	async "instructions of a function, with source lines between them"({ page, url }) {
 		await page.goto(`${url}/?paused=1&code=_PyEval_EvalFrameDefault&code_binary=python3.11&code_file=Python/ceval.c`);
 		await page.waitForSelector(".code-table");
@@ -113,6 +133,32 @@ export const codeChecks = {
 		await page.click(".saved-menu > button");
 		await page.click(`button[aria-label="Delete ${name}"]`);
 		await page.waitForSelector(`.saved-view:has-text("${name}")`, { state: "detached" });
+	},
+
+	async "a selector is built from labels and values of the server, and stays at hand"({ page, url }) {
+		await open(page, url, "?paused=1");
+		const query = () => (parameter(page, "query") ?? "").replace(/^[^{]*/, "");
+		const list = "[data-testid=builder]";
+		await page.click(".selector .builder > button");
+		await page.waitForSelector(`${list} option[value=comm]`, { state: "attached" });
+		await page.selectOption(`${list} [aria-label=Label]`, "comm");
+		const value = page.getByLabel("Value of comm");
+		await until(async () => ({ ok: (await value.locator("option").count()) > 1, said: "no values" }), "values");
+		const first = await value.locator("option").nth(1).textContent();
+		await value.selectOption(first);
+		await until(async () => ({ ok: query() === `{comm="${first}"}`, said: query() }), "in force");
+		await page.waitForFunction(() => localStorage.getItem("firn.recent") !== null);
+		await page.selectOption(`${list} [aria-label=Operator]`, "=~");
+		await page.getByLabel("Expression for comm").waitFor();
+		await until(async () => ({ ok: query() === `{comm=~"${first}"}`, said: query() }), "another operator");
+		await page.click(`${list} [aria-label='Without this condition']`);
+		await until(async () => ({ ok: query() === "", said: query() }), "without it");
+		await page.keyboard.press("Escape");
+		await page.goto(`${url}/?paused=1`);
+		await painted(page);
+		await page.click(".selector .builder > button");
+		await page.click(`${list} .builder-recent >> nth=0`);
+		await until(async () => ({ ok: query().includes("comm"), said: query() }), "the recent one");
 	},
 
 	async "the chart marks what was annotated"({ page, url }) {

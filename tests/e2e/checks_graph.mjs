@@ -183,4 +183,31 @@ export const graphChecks = {
 		await page.keyboard.press("Escape");
 		await page.waitForSelector(".magnified", { state: "detached" });
 	},
+
+	async "frames that the answer left out are asked for where the graph is magnified"({ page, url }) {
+		const trimOf = (address) => Number(new URL(address).searchParams.get("trim"));
+		await page.route("**/api/flamegraph?*", (route) => {
+			const asked = new URL(route.request().url());
+			if (trimOf(asked) > 0.00001) {
+				asked.searchParams.set("trim", "0.02"); // so that much is left out
+			}
+			route.continue({ url: asked.href });
+		});
+		await open(page, url, STILL);
+		const at = await frameAt(page, 3, 0.98);
+		await page.mouse.move(at.x, at.y);
+		const again = page.waitForResponse((answer) => answer.url().includes("/api/flamegraph") && trimOf(answer.url()) < 0.00001);
+		await page.keyboard.down("Control");
+		await page.mouse.wheel(0, -240);
+		await page.mouse.wheel(0, -240);
+		await page.keyboard.up("Control");
+		assert.ok((await again).ok());
+		await page.waitForSelector(".magnified");
+		await until(async () => {
+			const { x, y } = await frameAt(page, 3, 0.5);
+			await page.mouse.move(x, y);
+			const name = await page.locator(".tooltip-name").allTextContents();
+			return { ok: name.length > 0 && name[0] !== "", said: name.join() };
+		}, "a frame is there now");
+	},
 };

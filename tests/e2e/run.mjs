@@ -3,7 +3,7 @@
 // The page in a real browser. Against the server of made samples by default, or against a real one:
 //   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT]
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
-// check and "N passed, N failed, N skipped". Exit code 77 (skipped) without Chromium or node_modules.
+// check, with the time it took, and "N passed, N failed, N skipped". Exit code 77 (skipped) without Chromium or node_modules.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -61,6 +61,8 @@ async function one(name, run) {
 	const page = await context.newPage();
 	page.setDefaultTimeout(60_000);
 	const seen = watch(page);
+	const begun = Date.now();
+	const took = () => `${((Date.now() - begun) / 1000).toFixed(1).padStart(5)} s`;
 	try {
 		await run({ page, context, browser, url: server.url, root });
 		const problems = seen.problems(server.url);
@@ -68,10 +70,10 @@ async function one(name, run) {
 			throw new Error(problems.join("; "));
 		}
 		counts.passed++;
-		console.log(`ok      ${name}`);
+		console.log(`ok     ${took()}  ${name}`);
 	} catch (e) {
 		counts.failed++;
-		console.log(`FAILED  ${name}\n        ${String(e.message ?? e).replace(/\n/g, "\n        ")}`);
+		console.log(`FAILED ${took()}  ${name}\n        ${String(e.message ?? e).replace(/\n/g, "\n        ")}`);
 	} finally {
 		await context.close();
 	}

@@ -11,7 +11,7 @@ import { gzipSync } from "node:zlib";
 import { coresAt, PROCESSES } from "./data.mjs";
 import { metrics } from "./metrics.mjs";
 import { instructionsOf, sourceOf } from "./source.mjs";
-import { flameOf, makeStacks, topOf } from "./tree.mjs";
+import { flameOf, groupsOf, makeStacks, topOf } from "./tree.mjs";
 
 const dist = join(dirname(fileURLToPath(import.meta.url)), "../dist");
 const TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta";
@@ -181,7 +181,8 @@ function answer(path, p) {
 			trim: Number(p.get("trim") ?? 1e-4),
 			pending,
 		};
-		return { ...flameOf(stacksOf(ask(p)), options), unit: ask(p).unit };
+		const question = ask(p);
+		return { ...flameOf(stacksOf(question), { ...options, groups: groupsOf(stacksOf(question), p.get("by"), Number(p.get("limit") ?? 10)) }), unit: question.unit };
 	}
 	if (path === "/api/top") {
 		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };

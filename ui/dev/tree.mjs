@@ -40,17 +40,32 @@ export function makeStacks(parts, stacks, depth, seed) {
 		const sum = weights.reduce((a, b) => a + b, 0);
 		for (const weight of weights) {
 			const stack = stackOf(process, random, depth);
-			out.push([stack, Math.round((value * weight) / sum)]);
+			out.push([stack, Math.round((value * weight) / sum), process]);
 		}
 	}
 	return out;
 }
 
+/** By process: the value of a label that stands above its stacks, the `limit` largest and the rest; null: none does. */
+export function groupsOf(stacks, by, limit) {
+	if (!by) {
+		return null;
+	}
+	const nameOf = (process) => process.labels[by] || `no ${by}`;
+	const sums = new Map();
+	for (const [, value, process] of stacks) {
+		sums.set(nameOf(process), (sums.get(nameOf(process)) ?? 0) + value);
+	}
+	const known = new Set([...sums].sort((a, b) => b[1] - a[1]).slice(0, limit).map(([name]) => name));
+	return (process) => (known.has(nameOf(process)) ? nameOf(process) : "everything else");
+}
+
 /** /api/flamegraph */
-export function flameOf(stacks, { invert = false, trim = 0, pending = 0 } = {}) {
+export function flameOf(stacks, { invert = false, trim = 0, pending = 0, groups = null } = {}) {
 	const root = new Node(ROOT);
-	for (const [stack, value] of stacks) {
-		root.add(invert ? [...stack].reverse() : stack, value);
+	for (const [stack, value, process] of stacks) {
+		const turned = invert ? [...stack].reverse() : stack;
+		root.add(groups ? [{ ...ROOT, name: groups(process) }, ...turned] : turned, value);
 	}
 	const strings = [""];
 	const ids = new Map([["", 0]]);

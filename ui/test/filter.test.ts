@@ -3,7 +3,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Filter, formatFilter, parseFilter, transform } from "../src/model/filter.ts";
 import { Kind, type Flame } from "../src/model/flame.ts";
-import { joinFlames } from "../src/model/join.ts";
 import { grow } from "./make.ts";
 
 function lines(f: Flame): string[] {
@@ -65,15 +64,4 @@ test("a filter goes to the URL and back", () => {
 	assert.deepEqual(parseFilter(formatFilter(filter)), filter);
 	assert.equal(parseFilter("eat:name:x"), null);
 	assert.equal(parseFilter("only:name:"), null);
-});
-
-test("graphs side by side: each below its name, the largest first", () => {
-	const joined = joinFlames([
-		{ name: "small", flame: grow([["main", "x"]], [2]) },
-		{ name: "large", flame: grow([["main"], ["y"]], [3, 1]) },
-		{ name: "none", flame: grow([], []) },
-	]);
-	assert.deepEqual(lines(joined), [" 0/6", " large 0/4", "  main 3/3", "  y 1/1", " small 0/2", "  main 0/2", "   x 2/2"]);
-	assert.equal(joined.samples, 3);
-	assert.equal(joinFlames([]).total, 0);
 });

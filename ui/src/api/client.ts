@@ -145,14 +145,20 @@ export function getSeries(
 	return get("api/series", { ...q, by: by === "" ? undefined : [by], step, limit }, signal);
 }
 
-/** The flame graph; frames below `trim` of the total are left out. */
-export async function getFlame(
-	q: Question,
-	invert: boolean,
-	trim: number,
-	signal: AbortSignal,
-): Promise<Flame> {
-	const parameters = { ...q, trim, depth: 1, invert: invert ? 1 : undefined };
+/** What a flame graph is asked for with, besides the question. */
+export interface Form {
+	/** Callers first. */
+	inverted: boolean;
+	/** Frames below this share of the total are left out. */
+	trim: number;
+	/** The label whose values are frames below the root; "": none. */
+	by: string;
+}
+
+/** The flame graph. */
+export async function getFlame(q: Question, form: Form, signal: AbortSignal): Promise<Flame> {
+	const { inverted, trim, by } = form;
+	const parameters = { ...q, trim, depth: 1, invert: inverted ? 1 : undefined, by };
 	return decodeFlame(await get<FlameAnswer>("api/flamegraph", parameters, signal));
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The question that is compared with, and its graph. */
 import { useMemo } from "preact/hooks";
-import type { Question } from "../api/client.ts";
+import { getFlame, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import { baseSpan } from "../model/compare.ts";
 import { transform } from "../model/filter.ts";
 import type { Flame } from "../model/flame.ts";
 import { rangeProblem, type Span, toApiTime } from "../model/time.ts";
 import { joinQuery, type State } from "../model/url.ts";
-import { getGraph } from "./graph.ts";
 import type { Data } from "./data.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
@@ -35,7 +34,7 @@ export function useBase(state: State, data: Data): Base {
 		return { query, from: toApiTime(fromMs), to: toApiTime(toMs) };
 	};
 	const id = problem === "" && data.type ? JSON.stringify(["base", about, inverted, data.trim, by]) : null;
-	const whole = useQuery(id, data.flame.atMs, (signal) => getGraph(ask(), { inverted, trim: data.trim, by }, signal));
+	const whole = useQuery(id, data.flame.atMs, (signal) => getFlame(ask(), { inverted, trim: data.trim, by }, signal));
 	const through = useMemo(
 		() => whole.data && transform(whole.data, state.filters, state.group),
 		[whole.data, state.filters, state.group],

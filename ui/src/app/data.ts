@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The questions the page asks, made from its state. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getTop, getTypes, type Question } from "../api/client.ts";
+import { getFlame, getTop, getTypes, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, TopAnswer } from "../api/types.ts";
 import { transform } from "../model/filter.ts";
@@ -20,7 +20,6 @@ import {
 } from "../model/time.ts";
 import { usualType } from "../model/types.ts";
 import { joinQuery, type State } from "../model/url.ts";
-import { getGraph } from "./graph.ts";
 import { useHeld, useReading } from "./hold.ts";
 import { type SeriesData, useLabels, useSeries } from "./series.ts";
 import { useTicks } from "./ticks.ts";
@@ -61,6 +60,8 @@ export interface Data {
 	top: Query<TopAnswer>;
 	/** Frames below this share of the total are not in `flame`. */
 	trim: number;
+	/** Tells how many times wider than the zoomed frame the graph is seen: small frames are asked for then. */
+	magnified: (times: number) => void;
 	/** Newer answers wait because somebody reads. */
 	held: boolean;
 	/** Samples of this question are shown. */
@@ -124,9 +125,9 @@ function useNews(tick: number, newestMs: number): number {
 	return last.current.tick;
 }
 
-/** How deep a graph must be asked for, so that what is zoomed to can be seen: in steps of the trim. */
-export function levelFor(f: Flame, zoom: number): number {
-	const level = Math.log(f.value[0]! / f.value[zoom]!) / Math.log(TRIM_STEP);
+/** How deep a graph must be asked for, so that what is zoomed to, and magnified, can be seen: in steps of the trim. */
+export function levelFor(f: Flame, zoom: number, times = 1): number {
+	const level = Math.log((f.value[0]! / f.value[zoom]!) * times) / Math.log(TRIM_STEP);
 	return Math.min(LEVEL_MAX, Math.max(0, Math.round(level) || 0));
 }
 
@@ -183,7 +184,7 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 	const flame = useQuery(id ? `${id}${inverted}${split}` : null, tick + manual * 1e6, async (signal) => {
 		const asked = level.current;
 		const trim = TRIM / TRIM_STEP ** asked;
-		const answer = await getGraph(questionOf(state, query), { inverted, trim, by: split }, signal);
+		const answer = await getFlame(questionOf(state, query), { inverted, trim, by: split }, signal);
 		levels.current.set(answer, asked);
 		return answer;
 	});
@@ -203,13 +204,14 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 		return (state.invert ? callersOf : calleesOf)(held.data, state.focus);
 	}, [held.data, state.focus, state.invert]);
 	const zoom = useZoom(shown, state.zoom);
-	level.current = Math.max(shown ? levelFor(shown, zoom) : 0, state.focus === "" ? 0 : 1);
+	const [times, magnified] = useState(1);
+	level.current = Math.max(shown ? levelFor(shown, zoom, times) : 0, state.focus === "" ? 0 : 1);
 	useEffect(() => {
 		const { data } = flame;
 		if (data && data.trimmed > 0 && (levels.current.get(data) ?? 0) < level.current) {
 			more();
 		}
-	}, [flame.data, zoom, state.focus]);
+	}, [flame.data, level.current]);
 	// after the graph: what it has suffices for most tables, and one question at a time is kinder
 	const table = useRef("");
 	const answered = id !== "" && flame.id === `${id}${inverted}${split}`;
@@ -229,6 +231,7 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 		newer: flame.data !== raw.data,
 		shown,
 		zoom,
+		magnified,
 		top: useHeld(top, reading, manual),
 		more,
 	};
@@ -250,7 +253,7 @@ export function useData(state: State): Data {
 	const live = running && state.select === null;
 	const took = useRef(0);
 	const [graphTick, refreshGraph] = useTicks(graphEvery(used, took.current), live);
-	const { flame, whole: graph, trim, newer, shown, zoom, top, more } = useGraph(
+	const { flame, whole: graph, trim, newer, shown, zoom, magnified, top, more } = useGraph(
 		state,
 		query,
 		by,
@@ -277,6 +280,7 @@ export function useData(state: State): Data {
 		flame,
 		whole: graph,
 		trim,
+		magnified,
 		shown,
 		zoom,
 		top,

@@ -13,7 +13,8 @@ const VERSIONS_MAX = 20;
 /** Asks again once a minute, and when the range moves by more than a minute. */
 export function useMarks(span: Span, stepMs: number, query: string, labels: readonly string[]): Mark[] {
 	const minute = Math.floor(span.toMs / 60_000);
-	const times = { from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
+	// what was noted beyond the end shows as soon as the chart gets there
+	const times = { from: toApiTime(span.fromMs), to: toApiTime(span.toMs + 60_000) };
 	const width = Math.round((span.toMs - span.fromMs) / 60_000);
 	const id = query === "" ? null : JSON.stringify(["marks", width, minute]);
 	const noted = useQuery(id, 0, (signal) => getAnnotations(times, signal));

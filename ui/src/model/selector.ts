@@ -146,6 +146,28 @@ export function withMatcher(text: string, label: string, value: string, op = "="
 	return head === "" ? wanted : `${head}, ${wanted}`;
 }
 
+/** A finished matcher. */
+export interface Condition {
+	label: string;
+	op: string;
+	value: string;
+}
+
+/** The finished matchers of a text. */
+export function readConditions(text: string): Condition[] {
+	return parseMatchers(text)
+		.filter((m) => m.op && m.value?.closed)
+		.map((m) => ({ label: m.label.text, op: m.op!.text, value: m.value!.text }));
+}
+
+/** Their text; those without a label or a value are left out. */
+export function formatConditions(conditions: readonly Condition[]): string {
+	return conditions
+		.filter(({ label, value }) => label !== "" && value !== "")
+		.map(({ label, op, value }) => `${label}${op}${quote(value)}`)
+		.join(", ");
+}
+
 /** Candidates that begin with the prefix, then those that contain it; at most `limit`. */
 export function rank(candidates: readonly string[], prefix: string, limit: number): string[] {
 	const wanted = prefix.toLowerCase();

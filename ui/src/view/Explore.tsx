@@ -4,6 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import { type Data, useData } from "../app/data.ts";
+import { rememberQuery } from "../app/recent.ts";
 import { go, stateNow } from "../app/store.ts";
 import type { ThemeChoice } from "../app/theme.ts";
 import type { Theme } from "../model/colour.ts";
@@ -193,6 +194,12 @@ export function Explore(props: {
 	const data = useData(state);
 	useKeys(data);
 	const title = useTitle(state, data);
+	const { question, flame } = data;
+	useEffect(() => {
+		if (state.matchers.trim() !== "" && question && flame.data && flame.data.total > 0) {
+			rememberQuery(question.query);
+		}
+	}, [flame.data]);
 	return (
 		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
 			<h1 class="visually-hidden">firn: {title}</h1>

@@ -32,6 +32,8 @@ export interface FlameGraphProps {
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
+	/** How many times wider than the zoomed frame it is seen now. */
+	onMagnify?: (times: number) => void;
 	/** Another key was pressed on a frame; whether it did something. */
 	onKey?: (key: string, node: number) => boolean;
 	/** What floats beside a frame, and one sentence about it; the usual ones if left out. */

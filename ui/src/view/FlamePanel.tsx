@@ -213,6 +213,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 								setHover((h) => (h.graph === graph ? h : { ...h, graph }));
 							}}
 							copy={(node) => copyText(nodeName(flame, node))}
+							onMagnify={data.magnified}
 							onKey={(key, node) => frameKey(flame, key, node)}
 						/>
 					</div>

@@ -50,6 +50,7 @@ function useLocal(state: State, view: View, name: string): Data {
 		zoom,
 		top: answer<TopAnswer>(null, "none"),
 		trim: 0,
+		magnified: () => {},
 		held: false,
 		question: null,
 		span: { fromMs: 0, toMs: 0 },

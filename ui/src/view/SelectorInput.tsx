@@ -14,6 +14,12 @@ import {
 } from "../model/selector.ts";
 import { orderLabels } from "../model/types.ts";
 import { joinQuery, splitQuery } from "../model/url.ts";
+import listStyle from "../style/lists.lazy.css";
+import { Icon } from "./icons.tsx";
+import { Lazy, lazy } from "./Lazy.tsx";
+import { Popover } from "./Menu.tsx";
+
+const Builder = lazy(() => import("./more.tsx"), (m) => m.Builder, listStyle);
 
 const SHOWN_MAX = 200;
 
@@ -123,6 +129,7 @@ export function SelectorInput(props: {
 	const [cursor, setCursor] = useState(0);
 	const [open, setOpen] = useState(false);
 	const [at, setAt] = useState(-1);
+	const [build, setBuild] = useState(false);
 	const input = useRef<HTMLInputElement>(null);
 	useEffect(() => setDraft(matchers), [matchers]);
 	const context = useMemo(() => (open ? contextAt(draft, cursor) : null), [open, draft, cursor]);
@@ -182,6 +189,9 @@ export function SelectorInput(props: {
 	};
 	return (
 		<div class={`selector ${error ? "bad" : ""}`}>
+			<Popover class="builder" title="Choose labels and values, or a selector used lately" open={build} setOpen={setBuild} label={<Icon name="down" />}>
+				<Lazy of={Builder} type={type} matchers={matchers} range={range} commit={commit} close={() => setBuild(false)} />
+			</Popover>
 			<span class="brace">{"{"}</span>
 			<input
 				ref={input}

@@ -10,6 +10,7 @@ import { LOGGED_IN, readSetting, type ThemeChoice, writeSetting } from "../app/t
 import { formatClock, isLive, spanOf, toApiTime } from "../model/time.ts";
 import { typeName } from "../model/types.ts";
 import { formatUrl, type State } from "../model/url.ts";
+import listStyle from "../style/lists.lazy.css";
 import { Icon, type IconName } from "./icons.tsx";
 import { Lazy, lazy } from "./Lazy.tsx";
 import { Popover } from "./Menu.tsx";
@@ -76,7 +77,7 @@ function ShareButton({ state, data }: { state: State; data: Data }) {
 	);
 }
 
-const Saved = lazy(() => import("./more.tsx"), (m) => m.SavedViews);
+const Saved = lazy(() => import("./more.tsx"), (m) => m.SavedViews, listStyle);
 
 function SavedButton({ state, data }: { state: State; data: Data }) {
 	const [open, setOpen] = useState(false);

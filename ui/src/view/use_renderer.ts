@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Renderer and transitions for the canvases of the flame graph, and the magnifier. */
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { cssValue, hexPixel } from "../app/theme.ts";
 import { magnify, type Part, WHOLE } from "../model/magnify.ts";
 import { type Flame, nodeKey } from "../model/flame.ts";
@@ -65,6 +65,7 @@ export function useRenderer(props: FlameGraphProps) {
 	// what is seen of the zoomed frame: a part of its width, wherever a newer graph has it
 	const part = useRef<Part>(WHOLE);
 	const [times, setTimes] = useState(1);
+	useEffect(() => props.onMagnify?.(times), [times]);
 	const partExtent = (): Extent => {
 		const x0 = flame.start[zoom]!;
 		const width = flame.value[zoom]!;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What is to be known of a text, and why there is none. */
 import type { Question } from "../../api/client.ts";
+import { serverNow } from "../../api/clock.ts";
 import type { InstructionsAnswer, SourceAnswer } from "../../api/types.ts";
 import { isShort } from "../../model/code.ts";
+import { parseInstant } from "../../model/instant.ts";
 import type { Code } from "../../model/url.ts";
 
 /** Where the text is from, and what may be wrong with it. */
@@ -18,7 +20,7 @@ export function Origin({ answer, question }: { answer: SourceAnswer; question: Q
 			</p>
 		);
 	}
-	const younger = origin === "host" && modified > Date.parse(question.from);
+	const younger = origin === "host" && modified > parseInstant(question.from, serverNow());
 	return (
 		<p class={`code-note ${short || younger ? "doubt" : ""}`} data-testid="code-origin">
 			{origin === "upload" ? "The text as it was uploaded for this build." : "The file of this path on the server's host."}
