@@ -218,7 +218,8 @@ static void store_free(struct store *s)
 		part_unref(s->parts.v[i]);
 	VEC_FREE(&s->parts);
 	place_close(s->place);
-	VEC_FREE(&s->doubtful);
+	VEC_FREE(&s->garbage);
+	VEC_FREE(&s->unread);
 	VEC_FREE(&s->newer);
 	VEC_FREE(&s->removed);
 	VEC_FREE(&s->left_alone);

@@ -83,7 +83,7 @@ static enum status delete_from(struct deleting *d, struct source *src, struct er
 	d->done.rows += w.sources[0].left_rows;
 	d->done.samples += w.sources[0].left_samples;
 	d->done.parts += w.sources[0].left_rows != 0;
-	d->stuck += !w.removed;
+	d->stuck += store_is_garbage(d->s, part_meta(src->part)->id);
 	return OK;
 }
 
@@ -156,7 +156,6 @@ static enum status delete_rows(struct deleting *d, struct str tenant, struct err
 	if (d->done.parts == 0)
 		return st;
 	enum status synced = place_sync(s->place, st == OK ? e : NULL);
-	store_manifest_write(s);
 	metric_add(&s->metrics.deleted_rows, d->done.rows);
 	if (st == OK && synced == OK && d->stuck)
 		return err_set(e, E_IO,

@@ -156,20 +156,6 @@ static enum status find_resolution(const struct source *src, int64_t *out, struc
 
 /* ---- writing ---- */
 
-static enum status install(struct store *s, struct part *p, struct err *e)
-{
-	pthread_mutex_lock(&s->lock);
-	bool ok = VEC_PUSH(&s->parts, p);
-	if (ok)
-		store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
-	if (!ok)
-		return err_set(e, E_NOMEM, "the list of parts");
-	store_trust(s, part_meta(p));
-	store_manifest_write(s);
-	return OK;
-}
-
 static enum status write_part(struct rewrite *w, struct err *e)
 {
 	struct store *s = w->s;
@@ -179,10 +165,10 @@ static enum status write_part(struct rewrite *w, struct err *e)
 	if (st == OK)
 		st = part_open_at(s->place, id, &fresh, e);
 	if (st == OK)
-		st = install(s, fresh, e);
+		st = store_change_parts(s, &(struct parts_change){ .fresh = fresh }, e);
 	if (st != OK) {
 		part_unref(fresh);
-		store_doubt(s, id);
+		store_discard(s, id);
 	}
 	return st;
 }
@@ -199,7 +185,7 @@ static enum status set_meta(struct rewrite *w, struct source *src, struct hash12
 		return st;
 	if (!VEC_PUSH(&w->meta.imports, id))
 		return err_set(e, E_NOMEM, "a part's META");
-	return store_add_doubtful(w->s, &w->meta, e);
+	return store_check_decided(w->s, e);
 }
 
 static enum status take_rows(

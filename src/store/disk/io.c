@@ -106,7 +106,8 @@ enum status store_io_make_dirs(const char *path, struct err *e)
 	return os_make_dirs(path, e);
 }
 
-enum status store_io_replace(const char *dir, const char *path, struct str bytes, struct err *e)
+enum status store_io_replace(
+	const char *dir, const char *path, struct str bytes, bool *out_unknown, struct err *e)
 {
 	char tmp[STORE_PATH_MAX];
 	enum status s = store_path(tmp, e, "%s.tmp", path);
@@ -120,7 +121,10 @@ enum status store_io_replace(const char *dir, const char *path, struct str bytes
 		s = store_io_sync(fd, tmp, e);
 	if (s == OK)
 		s = store_io_rename(tmp, path, e);
-	if (s == OK)
-		s = store_io_sync_dir(dir, e);
+	if (s != OK)
+		return s;
+	s = store_io_sync_dir(dir, e);
+	if (out_unknown)
+		*out_unknown = s != OK;
 	return s;
 }

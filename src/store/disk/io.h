@@ -34,9 +34,10 @@ NODISCARD enum status store_io_truncate(int fd, uint64_t len, const char *name, 
 bool store_io_same(const char *path, int fd);
 NODISCARD enum status store_io_sync_dir(const char *path, struct err *e);
 NODISCARD enum status store_io_make_dirs(const char *path, struct err *e);
-/* Temporary file, sync, rename, sync of the directory `dir`. */
+/* Temporary file, sync, rename, sync of the directory `dir`. *out_unknown (NULL is fine): after a
+ * failure a crash may leave the old file or the new one; else it leaves the old one. */
 NODISCARD enum status store_io_replace(
-	const char *dir, const char *path, struct str bytes, struct err *e);
+	const char *dir, const char *path, struct str bytes, bool *out_unknown, struct err *e);
 
 #define STORE_PATH_MAX 4096
 /* "dir/name" into a buffer of STORE_PATH_MAX; E_LIMIT when it does not fit. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables of all sources are interned into one, and canonically numbered; then the rows of all
- * sources come out of one k-way merge, equal ones summed, into the new part. The new part says
- * which it replaces; it takes their place in one step under the lock; then their files go.
+ * sources come out of one k-way merge, equal ones summed, into the new part. The new part takes
+ * the place of its sources in one step; then their files go.
  *
  * Memory is a budget: tables, and the rows that have to be sorted, of all sources together. What
  * does not fit is tried with fewer sources, at last with one that is not sorted yet (sorted
@@ -372,7 +372,7 @@ static enum status make_meta(struct merging *m, int64_t now_ns, struct err *e)
 	}
 	if (s != OK)
 		return err_set(e, s, "a part's META");
-	s = store_add_doubtful(m->s, &m->meta, e);
+	s = store_check_decided(m->s, e);
 	return s == OK ? merge_batches(m, now_ns, e) : s;
 }
 
@@ -394,34 +394,14 @@ static enum status write_part(struct merging *m, uint64_t id, struct err *e)
 
 /* ---- taking their place ---- */
 
-/* False when a source left the set meanwhile: then the merge does not count. */
-static bool install(struct merging *m, struct part *fresh)
+static enum status install(struct merging *m, struct part *fresh, struct err *e)
 {
-	struct store *s = m->s;
-	pthread_mutex_lock(&s->lock);
-	bool all = true;
+	struct part *old[MERGE_SOURCES_MAX];
 	for (size_t i = 0; i < m->count; i++)
-		all &= store_find_part(s, m->cursors[i].part) < s->parts.len;
-	for (size_t i = 0; all && i < m->count; i++) {
-		size_t at = store_find_part(s, m->cursors[i].part);
-		s->parts.v[at] = s->parts.v[--s->parts.len];
-		part_unref(m->cursors[i].part); /* the set's reference; the cursor has its own */
-	}
-	if (all) {
-		s->parts.v[s->parts.len++] = fresh; /* at least one has left */
-		store_count_parts(s);
-	}
-	pthread_mutex_unlock(&s->lock);
-	return all;
-}
-
-static void remove_sources(struct merging *m)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		uint64_t id = part_meta(m->cursors[i].part)->id;
-		if (place_remove(m->s->place, id, NULL) != OK)
-			store_doubt(m->s, id);
-	}
+		old[i] = m->cursors[i].part;
+	struct parts_change c = { .old = old, .old_count = m->count, .fresh = fresh };
+	enum status s = store_change_parts(m->s, &c, e);
+	return s == E_NOTFOUND ? E_CANCELED : s; /* a source left the set: it does not count */
 }
 
 static enum status run(struct merging *m, int64_t now_ns, struct err *e)
@@ -447,15 +427,14 @@ static enum status run(struct merging *m, int64_t now_ns, struct err *e)
 	s = write_part(m, id, e);
 	if (s == OK)
 		s = part_open_at(m->s->place, id, &fresh, e);
-	if (s != OK || !install(m, fresh)) {
+	if (s == OK)
+		s = install(m, fresh, e);
+	if (s != OK) {
 		part_unref(fresh);
-		store_doubt(m->s, id);
+		store_discard(m->s, id);
 		return s;
 	}
-	store_trust(m->s, &m->meta);
-	remove_sources(m);
 	metric_add(&m->s->metrics.merges, 1);
-	store_manifest_write(m->s);
 	return OK;
 }
 

@@ -6,8 +6,7 @@
  * mostly come out as they lie; where times or labels change they are sorted, a series in a slice at
  * a time.
  *
- * Taking the place of the old part is as in merge.c: the new part is durable and says that it
- * replaces the old one before that goes.
+ * Taking the place of the old part is as in merge.c: in one step, when the new part is durable.
  */
 #include "store/merge/rewrite.h"
 
@@ -275,35 +274,16 @@ enum status rewrite_meta_from(
 		ok = VEC_PUSH(&to->covers, from->covers.v[k]);
 	ok = ok && VEC_PUSH(&to->replaces, from->id);
 	enum status st = ok ? part_meta_inherit(to, from) : E_NOMEM;
-	return st == OK ? store_add_doubtful(s, to, e) : err_set(e, st, "a part's META");
+	return st == OK ? store_check_decided(s, e) : err_set(e, st, "a part's META");
 }
 
-enum status rewrite_install(
-	struct store *s, struct part *old, struct part *fresh, bool *out_removed, struct err *e)
+enum status rewrite_install(struct store *s, struct part *old, struct part *fresh, struct err *e)
 {
+	struct parts_change c = { .old = &old, .old_count = 1, .fresh = fresh };
 	if (!fresh)
 		store_remember_batches(s, old);
-	pthread_mutex_lock(&s->lock);
-	size_t at = store_find_part(s, old);
-	bool found = at < s->parts.len;
-	if (found && fresh)
-		s->parts.v[at] = fresh;
-	else if (found)
-		s->parts.v[at] = s->parts.v[--s->parts.len];
-	if (found)
-		store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
-	if (!found)
-		return err_set(e, E_UNAVAILABLE, "%s left the store meanwhile", part_path(old));
-	if (fresh)
-		store_trust(s, part_meta(fresh));
-	else
-		store_manifest_write(s); /* or the next start would miss it */
-	*out_removed = place_remove(s->place, part_meta(old)->id, NULL) == OK;
-	if (!*out_removed)
-		store_doubt(s, part_meta(old)->id);
-	part_unref(old); /* the set's reference */
-	return OK;
+	enum status st = store_change_parts(s, &c, e);
+	return st == E_NOTFOUND ? err_prefix(e, E_UNAVAILABLE, "%s", part_path(old)) : st;
 }
 
 static enum status write_and_install(struct rewrite *w, struct part *old, struct err *e)
@@ -318,10 +298,10 @@ static enum status write_and_install(struct rewrite *w, struct part *old, struct
 			st = err_prefix(e, E_IO, "what was just written");
 	}
 	if (st == OK)
-		st = rewrite_install(s, old, fresh, &w->removed, e);
+		st = rewrite_install(s, old, fresh, e);
 	if (st != OK) {
 		part_unref(fresh);
-		store_doubt(s, id);
+		store_discard(s, id);
 	}
 	return st;
 }
@@ -342,12 +322,11 @@ enum status rewrite_part(struct rewrite *w, bool always, struct err *e)
 	struct rewrite_source *src = &w->sources[0];
 	struct part *old = src->from->part;
 	struct batch_seen *batches = NULL;
-	w->removed = true;
 	enum status s = rewrite_look(w, e);
 	if (s != OK || (src->left_rows == 0 && !always))
 		return s;
 	if (src->rows == 0)
-		return rewrite_install(w->s, old, NULL, &w->removed, e);
+		return rewrite_install(w->s, old, NULL, e);
 	s = part_read_batches(old, &batches, &w->batch_count, e);
 	if (s == OK)
 		w->batch_count = forget_old(batches, w->batch_count);

@@ -36,7 +36,6 @@ struct rewrite {
 	const struct batch_seen *batches;
 	size_t batch_count;
 	struct part *damaged; /* what an E_CORRUPT was about */
-	bool removed;         /* rewrite_part(): the old file is gone, if it had to go */
 	/* private */
 	struct tables tables;
 	bool has_tables;
@@ -67,10 +66,9 @@ void rewrite_remember(struct store *s, uint64_t id, uint64_t rules);
 /* A part's META as that of the part which takes its place. */
 NODISCARD enum status rewrite_meta_from(
 	struct part_meta *to, struct store *s, const struct part_meta *from, struct err *e);
-/* `fresh` (NULL: nothing) takes the place of `old` in the set, then the old file goes: *out_removed
- * tells whether it could be. E_UNAVAILABLE: the old one left the set meanwhile. */
+/* `fresh` (NULL: nothing) takes the place of `old`, as in store_change_parts(). */
 NODISCARD enum status rewrite_install(
-	struct store *s, struct part *old, struct part *fresh, bool *out_removed, struct err *e);
+	struct store *s, struct part *old, struct part *fresh, struct err *e);
 /* The whole of it for one part that is in the set: look, and then nothing (no row left out, no
  * change asked), removal (no row taken) or rewriting. With merge_lock held. `w` has its rule. */
 NODISCARD enum status rewrite_part(struct rewrite *w, bool always, struct err *e);

@@ -356,12 +356,9 @@ static enum status rewrite_without(
 static void drop(struct retaining *r, struct candidate *c)
 {
 	struct store *s = r->s;
-	bool removed = true;
 	struct err e = { 0 };
-	if (rewrite_install(s, c->part, NULL, &removed, &e) != OK)
-		return; /* somebody else took it meanwhile */
-	if (!removed)
-		store_say(s, "the expired part %s stays until the next start", part_path(c->part));
+	if (rewrite_install(s, c->part, NULL, &e) != OK)
+		return; /* somebody else took it meanwhile, or it is tried again */
 	if (c->aged)
 		store_say(s, "%s has expired, with %llu rows, the newest of %s", part_path(c->part),
 			(unsigned long long)part_meta(c->part)->rows,
@@ -418,8 +415,6 @@ static void carry_out(struct retaining *r)
 				err_text(&e, st));
 		}
 	}
-	if (any)
-		store_manifest_write(s);
 }
 
 static void retain(struct store *s, int64_t now_ns)

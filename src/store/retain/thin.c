@@ -149,10 +149,8 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 		part_unref(v[i]);
 	}
 	pthread_mutex_unlock(&s->merge_lock);
-	if (*out) {
+	if (*out)
 		metric_add(&s->metrics.thinned, 1);
-		store_manifest_write(s);
-	}
 	if (st == E_CANCELED)
 		st = OK;
 	if (st != OK)

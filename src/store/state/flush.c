@@ -2,8 +2,8 @@
 /*
  * Freezing: with the gate held for writing no batch is between the log and the memtable, so every
  * record up to the last number given belongs to the frozen table, and the log goes on in a new
- * segment. The frozen table is written as a part, the part takes its place in one step under the
- * lock, and only then the log's segments are free.
+ * segment. The frozen table is written as a part, the part takes its place in one step with the
+ * manifest that names it, and only then the log's segments are free.
  *
  * A failure leaves everything as it was; the next try writes the same table under a new number.
  */
@@ -207,8 +207,6 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 	if (st == OK && !VEC_PUSH(&meta.covers, covers))
 		st = err_set(e, E_NOMEM, "a part's META");
 	if (st == OK)
-		st = store_add_doubtful(s, &meta, e);
-	if (st == OK)
 		st = part_writer_open(s->place, id, &snap.tabs, &c, &w, e);
 	if (st == OK)
 		part_writer_young(w);
@@ -216,25 +214,8 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
 		st = write_rows(w, &snap, &c, e);
 	if (st == OK)
 		st = part_writer_finish(w, &snap.tabs, &c, &meta, m->batches.v, m->batches.len, e);
-	if (st == OK)
-		store_trust(s, &meta);
 	memtable_unref(snap.table);
 	return st;
-}
-
-static enum status install(struct store *s, struct part *p, struct memtable *m)
-{
-	pthread_mutex_lock(&s->lock);
-	bool ok = VEC_PUSH(&s->parts, p);
-	if (ok) {
-		s->frozen = NULL;
-		store_count_parts(s);
-	}
-	pthread_mutex_unlock(&s->lock);
-	if (!ok)
-		return E_NOMEM;
-	memtable_unref(m);
-	return OK;
 }
 
 /* A frozen table may wait long for a disk with room: until it is a part, the log is all that its
@@ -250,25 +231,28 @@ uint64_t store_written_until(struct store *s)
 static enum status flush_frozen(struct store *s, struct memtable *m, struct err *e)
 {
 	struct part *p = NULL;
-	uint64_t id = store_next_part(s), last = m->last_sequence;
 	enum status st = store_check_home(s, e);
+	if (st == OK)
+		st = store_check_decided(s, e);
 	if (st != OK)
 		return st;
+	uint64_t id = store_next_part(s), last = m->last_sequence;
 	st = write_part(s, m, id, e);
 	if (st == OK)
 		st = part_open_at(s->place, id, &p, e);
 	if (st == OK)
-		st = install(s, p, m);
+		st = store_change_parts(
+			s, &(struct parts_change){ .fresh = p, .frozen_is_in = true }, e);
 	if (st != OK) {
 		part_unref(p);
-		store_doubt(s, id);
+		store_discard(s, id);
 		return st;
 	}
+	memtable_unref(m);
 	metric_add(&s->metrics.flushes, 1);
 	struct err release = { 0 };
 	if (log_release(s->log, last, &release) != OK)
 		store_say(s, "a log segment stays longer than needed: %s", release.text);
-	store_manifest_write(s);
 	return OK;
 }
 

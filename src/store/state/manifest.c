@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * docs/formats/manifest.md, section 2. The file is written whole and takes the old one's place.
+ */
 #include "base/clock.h"
 #include "base/reader.h"
 #include "codec/codec.h"
 #include "store/state/state.h"
 
 #include <fcntl.h>
+#include <stdlib.h>
 
 #define ENTRY_BYTES 64
 #define HEADER_BYTES 64
@@ -13,6 +17,7 @@
 #define REMOVED_BYTES 24
 #define SECTION_TRUSTED 2
 #define TRUSTED_BYTES 8
+#define MINOR_SET 1 /* from this minor version on it names the parts that are */
 
 void manifest_deinit(struct manifest *m)
 {
@@ -90,8 +95,7 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 	if (bytes.len < HEADER_BYTES + 4 || memcmp(bytes.p, "FIRNMANI", 8) != 0)
 		return err_set(e, E_CORRUPT, "MANIFEST: no header at +0");
 	reader_skip(&r, 8);
-	uint16_t major = reader_u16(&r);
-	reader_skip(&r, 2);
+	uint16_t major = reader_u16(&r), minor = reader_u16(&r);
 	uint32_t length = reader_u32(&r), crc;
 	memcpy(&crc, bytes.p + bytes.len - 4, 4);
 	if (length != bytes.len || crc != codec_crc32c(0, bytes.p, bytes.len - 4))
@@ -101,7 +105,7 @@ enum status manifest_parse(struct str bytes, struct manifest *out, struct err *e
 			"MANIFEST: version %u was written by a newer firn; "
 			"this one reads version 1",
 			major);
-	struct manifest m = { 0 };
+	struct manifest m = { .is_set = minor >= MINOR_SET };
 	m.store_id.lo = reader_u64(&r);
 	m.store_id.hi = reader_u64(&r);
 	m.next_part = reader_u64(&r);
@@ -129,7 +133,7 @@ void manifest_encode(const struct manifest *m, struct buf *out)
 	size_t trusted = m->trusted_ns ? 8 + TRUSTED_BYTES : 0;
 	buf_put(out, "FIRNMANI", 8);
 	buf_u16(out, 1);
-	buf_u16(out, 0);
+	buf_u16(out, m->is_set ? MINOR_SET : 0);
 	buf_u32(out, (uint32_t)(HEADER_BYTES + m->parts.len * ENTRY_BYTES + removed + trusted + 4));
 	buf_u64(out, m->store_id.lo);
 	buf_u64(out, m->store_id.hi);
@@ -182,33 +186,19 @@ enum status store_manifest_read(struct store *s, struct manifest *out, struct er
 	return st == OK ? manifest_parse(buf_view(&b), out, e) : st;
 }
 
-static enum status gather(struct store *s, struct manifest *m)
+struct manifest_part store_manifest_entry(const struct part *p)
 {
-	pthread_mutex_lock(&s->lock);
-	enum status st = OK;
-	m->next_part = s->next_part;
-	m->trusted_ns = s->age.trusted_ns;
-	for (size_t i = 0; i < s->parts.len && st == OK; i++) {
-		const struct part_meta *meta = part_meta(s->parts.v[i]);
-		struct manifest_part p = {
-			.id = meta->id,
-			.bytes = part_file_bytes(s->parts.v[i]),
-			.rows = meta->rows,
-			.samples = meta->samples,
-			.first_ns = meta->first_ns,
-			.last_ns = meta->last_ns,
-			.resolution_ns = meta->resolution_ns,
-			.level = meta->level,
-		};
-		if (!VEC_PUSH(&m->parts, p))
-			st = E_NOMEM;
-	}
-	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
-	for (size_t i = 0; i < s->removed.len && st == OK; i++)
-		if (s->removed.v[i].arrived_ns > oldest && !VEC_PUSH(&m->removed, s->removed.v[i]))
-			st = E_NOMEM;
-	pthread_mutex_unlock(&s->lock);
-	return st;
+	const struct part_meta *meta = part_meta(p);
+	return (struct manifest_part){
+		.id = meta->id,
+		.bytes = part_file_bytes(p),
+		.rows = meta->rows,
+		.samples = meta->samples,
+		.first_ns = meta->first_ns,
+		.last_ns = meta->last_ns,
+		.resolution_ns = meta->resolution_ns,
+		.level = meta->level,
+	};
 }
 
 static int by_id(const void *a, const void *b)
@@ -217,34 +207,63 @@ static int by_id(const void *a, const void *b)
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
-void store_manifest_write(struct store *s)
+static enum status gather(struct store *s, struct part *const *parts, size_t n, struct manifest *m)
+{
+	enum status st = OK;
+	for (size_t i = 0; i < n && st == OK; i++)
+		st = VEC_PUSH(&m->parts, store_manifest_entry(parts[i])) ? OK : E_NOMEM;
+	pthread_mutex_lock(&s->lock);
+	m->next_part = s->next_part;
+	m->trusted_ns = s->age.trusted_ns;
+	for (size_t i = 0; i < s->unread.len && st == OK; i++)
+		st = VEC_PUSH(&m->parts, s->unread.v[i]) ? OK : E_NOMEM;
+	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
+	for (size_t i = 0; i < s->removed.len && st == OK; i++)
+		if (s->removed.v[i].arrived_ns > oldest && !VEC_PUSH(&m->removed, s->removed.v[i]))
+			st = E_NOMEM;
+	pthread_mutex_unlock(&s->lock);
+	if (m->parts.len)
+		qsort(m->parts.v, m->parts.len, sizeof(*m->parts.v), by_id);
+	return st;
+}
+
+static enum status put(struct store *s, struct part *const *parts, size_t n, struct err *e)
 {
 	char path[STORE_PATH_MAX];
-	struct err e = { 0 };
-	CLEANUP(manifest_deinit) struct manifest m = { .store_id = s->id };
+	CLEANUP(manifest_deinit) struct manifest m = { .store_id = s->id, .is_set = true };
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, MANIFEST_BYTES_MAX);
-	pthread_mutex_lock(&s->manifest_lock); /* what is gathered later is written later */
-	enum status st = store_path(path, &e, "%s/MANIFEST", s->path);
+	enum status st = store_path(path, e, "%s/MANIFEST", s->path);
 	if (st == OK)
-		st = store_check_home(s, &e);
-	if (st == OK)
-		st = gather(s, &m);
+		st = store_check_home(s, e);
+	if (st == OK && gather(s, parts, n, &m) != OK)
+		st = err_set(e, E_NOMEM, "the manifest");
+	if (st != OK)
+		return st;
+	m.next_segment = log_next_segment(s->log);
+	m.next_sequence = log_next_sequence(s->log);
+	manifest_encode(&m, &b);
+	if (buf_status(&b) != OK)
+		return err_set(e, buf_status(&b), "the manifest of %zu parts", m.parts.len);
+	return store_io_replace(s->path, path, buf_view(&b), &s->manifest_unknown, e);
+}
+
+enum status store_manifest_put(struct store *s, struct part *const *parts, size_t n, struct err *e)
+{
+	struct err local = { 0 };
+	e = e ? e : &local;
+	s->manifest_unknown = false;
+	enum status st = put(s, parts, n, e);
 	if (st == OK) {
-		if (m.parts.len)
-			qsort(m.parts.v, m.parts.len, sizeof(*m.parts.v), by_id);
-		m.next_segment = log_next_segment(s->log);
-		m.next_sequence = log_next_sequence(s->log);
-		manifest_encode(&m, &b);
-		st = buf_status(&b);
+		pthread_mutex_lock(&s->lock);
+		s->undecided = false;
+		pthread_mutex_unlock(&s->lock);
 	}
-	if (st == OK)
-		st = store_io_replace(s->path, path, buf_view(&b), &e);
-	pthread_mutex_unlock(&s->manifest_lock);
 	bool told = atomic_exchange(&s->manifest_stale, st != OK);
 	if (st != OK && !told)
 		store_say(s,
-			"the manifest was not written (%s); samples are safe without it, and it is "
-			"tried again each minute",
-			err_text(&e, st));
+			"the manifest was not written (%s); no part is written without it, and it "
+			"is tried again each minute",
+			err_text(e, st));
+	return st;
 }

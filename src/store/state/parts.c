@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The set of parts: names, numbers, quarantine.
+ * The set of parts: names, numbers, quarantine. The set changes in one step: the manifest that
+ * names the new set is made durable, then the list in memory changes. A file that left the set is
+ * "garbage": it is removed once a manifest that does not name it is durable.
  *
- * A file whose fate a failure left open (renamed, but the directory's sync failed; not removed) is
- * "doubtful": the next part that is written says that it replaces it, so that at the next start it
- * cannot stand beside a part with the same samples.
+ * When a failure leaves open which of two manifests a crash would leave (renamed, but the
+ * directory's sync failed), the set is "undecided": no file that either may name is removed, and no
+ * part is written, until a manifest is durable again.
  */
 #include "base/clock.h"
 #include "store/state/state.h"
@@ -14,8 +16,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define DOUBTFUL_MAX (PART_REPLACES_MAX / 2) /* a part replaces its sources as well */
-#define DOUBTS_AHEAD 16
+#define GARBAGE_MAX 65536 /* the others go at the next start */
 
 uint64_t store_next_part(struct store *s)
 {
@@ -25,110 +26,156 @@ uint64_t store_next_part(struct store *s)
 	return id;
 }
 
-/* On a sound disk each removal is made durable at once. So entries remain only if the disk fails,
- * and not one for each try on a full disk. */
-static bool settle(struct store *s, const uint64_t *ids, size_t n)
+/* ---- garbage ---- */
+
+static void add_garbage(struct store *s, uint64_t id)
+{
+	pthread_mutex_lock(&s->lock);
+	if (s->garbage.len < GARBAGE_MAX)
+		(void)!VEC_PUSH(&s->garbage, id);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool store_is_garbage(struct store *s, uint64_t id)
+{
+	bool found = false;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->garbage.len; i++)
+		found |= s->garbage.v[i] == id;
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+void store_collect_garbage(struct store *s)
+{
+	VEC(uint64_t) ids = { 0 };
+	pthread_mutex_lock(&s->lock);
+	if (!s->undecided && VEC_RESERVE(&ids, s->garbage.len)) {
+		for (size_t i = 0; i < s->garbage.len; i++)
+			ids.v[ids.len++] = s->garbage.v[i];
+		s->garbage.len = 0;
+	}
+	pthread_mutex_unlock(&s->lock);
+	for (size_t i = 0; i < ids.len; i++)
+		if (place_remove(s->place, ids.v[i], NULL) != OK)
+			add_garbage(s, ids.v[i]);
+	VEC_FREE(&ids);
+}
+
+void store_discard(struct store *s, uint64_t id)
+{
+	pthread_mutex_lock(&s->lock);
+	bool undecided = s->undecided;
+	pthread_mutex_unlock(&s->lock);
+	if (undecided || place_remove(s->place, id, NULL) != OK)
+		add_garbage(s, id);
+}
+
+/* ---- the set ---- */
+
+enum status store_check_decided(struct store *s, struct err *e)
+{
+	pthread_mutex_lock(&s->lock);
+	bool undecided = s->undecided;
+	pthread_mutex_unlock(&s->lock);
+	if (undecided)
+		store_manifest_write(s);
+	pthread_mutex_lock(&s->lock);
+	undecided = s->undecided;
+	pthread_mutex_unlock(&s->lock);
+	return undecided ? err_set(e, E_UNAVAILABLE,
+				   "no part is written until the disk takes a manifest again")
+			 : OK;
+}
+
+static bool is_among(struct part *const *v, size_t n, const struct part *p)
 {
 	for (size_t i = 0; i < n; i++)
-		if (place_remove(s->place, ids[i], NULL) != OK)
-			return false;
-	return place_sync(s->place, NULL) == OK;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
-static void forget_doubts(struct store *s, uint64_t *gone, size_t n)
-{
-	size_t kept = 0;
-	qsort(gone, n, sizeof(*gone), by_number);
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->doubtful.len; i++)
-		if (!bsearch(&s->doubtful.v[i], gone, n, sizeof(*gone), by_number))
-			s->doubtful.v[kept++] = s->doubtful.v[i];
-	s->doubtful.len = kept;
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* Too many to carry along: the disk may take changes again. */
-static void settle_all(struct store *s)
-{
-	pthread_mutex_lock(&s->lock);
-	size_t n = s->doubtful.len;
-	CLEANUP(free_cleanup) uint64_t *ids = malloc(MAX(n, (size_t)1) * sizeof(*ids));
-	if (ids && n)
-		memcpy(ids, s->doubtful.v, n * sizeof(*ids));
-	pthread_mutex_unlock(&s->lock);
-	if (ids && n && settle(s, ids, n))
-		forget_doubts(s, ids, n);
-}
-
-static enum status add_doubtful(struct store *s, struct part_meta *m, struct err *e)
-{
-	size_t n = s->doubtful.len;
-	if (n >= DOUBTFUL_MAX)
-		return err_set(e, E_UNAVAILABLE,
-			"whether %zu files that failures left behind are gone is not known: no "
-			"part is written until the disk removes files again",
-			n);
-	/* Also room for what the part that is written now, and others beside it, may add. */
-	if (!VEC_RESERVE(&s->doubtful, n + DOUBTS_AHEAD) ||
-		!VEC_RESERVE(&m->replaces, m->replaces.len + n))
-		return err_set(e, E_NOMEM, "a part's META");
-	for (size_t i = 0; i < n; i++)
-		m->replaces.v[m->replaces.len++] = s->doubtful.v[i];
-	return OK;
-}
-
-enum status store_add_doubtful(struct store *s, struct part_meta *m, struct err *e)
-{
-	pthread_mutex_lock(&s->lock);
-	bool full = s->doubtful.len >= DOUBTFUL_MAX;
-	pthread_mutex_unlock(&s->lock);
-	if (full)
-		settle_all(s);
-	pthread_mutex_lock(&s->lock);
-	enum status st = add_doubtful(s, m, e);
-	pthread_mutex_unlock(&s->lock);
-	return st;
-}
-
-void store_doubt(struct store *s, uint64_t id)
-{
-	if (settle(s, &id, 1))
-		return;
-	pthread_mutex_lock(&s->lock);
-	(void)!VEC_PUSH(&s->doubtful, id);
-	pthread_mutex_unlock(&s->lock);
-}
-
-static bool is_in(const uint64_t *v, size_t n, uint64_t id)
-{
-	for (size_t i = 0; i < n; i++)
-		if (v[i] == id)
+		if (v[i] == p)
 			return true;
 	return false;
 }
 
-/* Doubts are settled once their files are gone, durably. Only parts that `written` has replaced
- * are looked at; the disk works without the lock. */
-void store_trust(struct store *s, const struct part_meta *written)
+/* The set as it is going to be, in *out; the references are the caller's. */
+static enum status next_set(struct store *s, const struct parts_change *c, struct part ***out,
+	size_t *count, struct err *e)
 {
-	VEC(uint64_t) gone = { 0 };
-	for (size_t i = 0; i < written->replaces.len; i++) {
-		uint64_t id = written->replaces.v[i];
-		pthread_mutex_lock(&s->lock);
-		bool doubted = is_in(s->doubtful.v, s->doubtful.len, id);
-		pthread_mutex_unlock(&s->lock);
-		if (doubted && place_remove(s->place, id, NULL) == OK)
-			(void)!VEC_PUSH(&gone, id); /* else it stays doubtful */
+	enum status st = OK;
+	size_t n = 0, found = 0;
+	pthread_mutex_lock(&s->lock);
+	struct part **v = calloc(s->parts.len + 1, sizeof(*v));
+	if (!v || !VEC_RESERVE(&s->parts, s->parts.len + 1))
+		st = err_set(e, E_NOMEM, "the list of parts");
+	for (size_t i = 0; st == OK && i < s->parts.len; i++) {
+		bool leaves = is_among(c->old, c->old_count, s->parts.v[i]);
+		found += leaves;
+		if (!leaves)
+			v[n++] = s->parts.v[i];
 	}
-	if (gone.len && place_sync(s->place, NULL) == OK)
-		forget_doubts(s, gone.v, gone.len);
-	VEC_FREE(&gone);
+	pthread_mutex_unlock(&s->lock);
+	if (st == OK && found < c->old_count)
+		st = err_set(e, E_NOTFOUND, "a part left the store meanwhile");
+	if (st == OK && c->fresh)
+		v[n++] = c->fresh;
+	*out = v;
+	*count = n;
+	return st;
+}
+
+static void change_list(struct store *s, const struct parts_change *c, struct part **v, size_t n)
+{
+	pthread_mutex_lock(&s->lock);
+	memcpy(s->parts.v, v, n * sizeof(*v));
+	s->parts.len = n;
+	if (c->frozen_is_in)
+		s->frozen = NULL;
+	store_count_parts(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+enum status store_change_parts(struct store *s, const struct parts_change *c, struct err *e)
+{
+	struct part **v = NULL;
+	size_t n = 0;
+	pthread_mutex_lock(&s->manifest_lock); /* nobody else changes the set */
+	enum status st = next_set(s, c, &v, &n, e);
+	enum status written = st == OK ? store_manifest_put(s, v, n, e) : st;
+	pthread_mutex_lock(&s->lock);
+	bool may_go = !c->fresh && !s->undecided;
+	s->undecided |= st == OK && written != OK && c->fresh && s->manifest_unknown;
+	pthread_mutex_unlock(&s->lock);
+	st = st == OK && !may_go ? written : st;
+	if (st == OK)
+		change_list(s, c, v, n);
+	pthread_mutex_unlock(&s->manifest_lock);
+	free(v);
+	for (size_t i = 0; st == OK && i < c->old_count; i++) {
+		if (written == OK)
+			add_garbage(s, part_meta(c->old[i])->id);
+		else
+			store_discard(s, part_meta(c->old[i])->id);
+		part_unref(c->old[i]); /* the set's reference */
+	}
+	if (written == OK)
+		store_collect_garbage(s);
+	return st;
+}
+
+void store_manifest_write(struct store *s)
+{
+	struct part **v;
+	size_t n = 0;
+	pthread_mutex_lock(&s->manifest_lock); /* the set stays as it is */
+	pthread_mutex_lock(&s->lock);
+	v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*v));
+	for (; v && n < s->parts.len; n++)
+		v[n] = s->parts.v[n];
+	pthread_mutex_unlock(&s->lock);
+	enum status st = v ? store_manifest_put(s, v, n, NULL) : E_NOMEM;
+	pthread_mutex_unlock(&s->manifest_lock);
+	free(v);
+	if (st == OK)
+		store_collect_garbage(s);
 }
 
 /* Room for more: those of more than an hour ago go, and beyond the most that a manifest takes the
@@ -217,7 +264,7 @@ static void write_reason(struct store *s, const char *path, const char *reason)
 	buf_init(&b, 4096);
 	buf_printf(&b, "%s\n", reason);
 	if (store_path(name, NULL, "%s.reason", path) == OK)
-		(void)!store_io_replace(s->quarantine_dir, name, buf_view(&b), NULL);
+		(void)!store_io_replace(s->quarantine_dir, name, buf_view(&b), NULL, NULL);
 }
 
 static enum status set_aside(struct store *s, enum status st, const char *to, const char *reason)
@@ -264,12 +311,22 @@ static bool forget_part(struct store *s, struct part *p)
 	return found;
 }
 
+/* The manifest goes on naming it until the file is in quarantine, or the next start would take it
+ * for garbage. */
 void store_quarantine(struct store *s, struct part *p, const char *reason)
 {
 	struct err e = { 0 };
-	if (!forget_part(s, p))
+	struct manifest_part entry = store_manifest_entry(p);
+	pthread_mutex_lock(&s->manifest_lock);
+	bool found = forget_part(s, p);
+	enum status st = found ? store_quarantine_part(s, entry.id, reason, &e) : OK;
+	pthread_mutex_lock(&s->lock);
+	if (st != OK)
+		(void)!VEC_PUSH(&s->unread, entry);
+	pthread_mutex_unlock(&s->lock);
+	pthread_mutex_unlock(&s->manifest_lock);
+	if (!found)
 		return; /* merged, expired or set aside by somebody else meanwhile */
-	enum status st = store_quarantine_part(s, part_meta(p)->id, reason, &e);
 	store_say(s, "%.300s; the part is in quarantine%s%s", reason,
 		st == OK ? "" : ", but: ", st == OK ? "" : err_text(&e, st));
 	part_unref(p);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a store is computed from the files that are there (docs/formats/manifest.md section
- * 1): parts that no other part replaces, and the records of the log that no part covers.
+ * The parts are those that the manifest names, and the memtable is the records of the log that no
+ * part covers (docs/formats/manifest.md section 1). A file of this store that the manifest does not
+ * name was left by a crash, and is removed. Without a manifest that can be read the set is computed:
+ * all valid parts that no other part replaces.
  */
 #include "base/clock.h"
 #include "store/state/state.h"
@@ -23,8 +25,10 @@ struct recovery {
 	struct manifest manifest;
 	bool has_manifest;
 	VEC(struct part *) found;
-	VEC(uint64_t) replaced;            /* sorted */
+	VEC(uint64_t) named;               /* by a manifest that is the set; sorted */
+	VEC(uint64_t) replaced;            /* sorted; without such a manifest */
 	VEC(uint64_t) seen;                /* ids of all part files, readable or not */
+	size_t cleared;                    /* files that nobody named */
 	VEC(struct sequence_range) covers; /* sorted by first */
 	uint64_t last_sequence;
 	bool unflushed; /* a table waits for a disk that takes it */
@@ -38,9 +42,21 @@ static void recovery_deinit(struct recovery *r)
 	for (size_t i = 0; i < r->found.len; i++)
 		part_unref(r->found.v[i]);
 	VEC_FREE(&r->found);
+	VEC_FREE(&r->named);
 	VEC_FREE(&r->replaced);
 	VEC_FREE(&r->seen);
 	VEC_FREE(&r->covers);
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool contains(const uint64_t *v, size_t n, uint64_t id)
+{
+	return n && bsearch(&id, v, n, sizeof(*v), by_number);
 }
 
 static enum status read_manifest(struct recovery *r, struct err *e)
@@ -52,6 +68,11 @@ static enum status read_manifest(struct recovery *r, struct err *e)
 	}
 	if (s == OK)
 		r->has_manifest = true;
+	for (size_t i = 0; s == OK && r->manifest.is_set && i < r->manifest.parts.len; i++)
+		if (!VEC_PUSH(&r->named, r->manifest.parts.v[i].id))
+			s = err_set(e, E_NOMEM, "the list of parts");
+	if (r->named.len)
+		qsort(r->named.v, r->named.len, sizeof(*r->named.v), by_number);
 	return s == E_NOTFOUND ? OK : s;
 }
 
@@ -65,44 +86,99 @@ static bool file_id(struct str name, const char *suffix, uint64_t *id)
 	       str_parse_u64(str_sub(name, 0, 16), 16, id);
 }
 
-static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
+static enum status open_part(struct recovery *r, uint64_t id, struct part **out, struct err *e)
 {
 	struct part *p;
-	if (!VEC_PUSH(&r->seen, id) || !VEC_RESERVE(&r->found, r->found.len + 1))
-		return err_set(e, E_NOMEM, "the list of parts");
 	enum status s = part_open_at(r->s->place, id, &p, e);
 	if (s == OK && part_meta(p)->id != id) {
 		s = err_set(e, E_CORRUPT, "%s: holds part %016llx", part_path(p),
 			(unsigned long long)part_meta(p)->id);
 		part_unref(p);
 	}
-	if (s == E_UNSUPPORTED) {
-		store_say(r->s, "%s; it is left alone, its samples are not seen", err_text(e, s));
-		return VEC_PUSH(&r->s->newer, id) ? OK : err_set(e, E_NOMEM, "the list of parts");
-	}
-	if (s == E_INVALID) {
-		store_say(r->s, "%s; it is left alone", err_text(e, s));
-		return OK;
-	}
-	if (s == E_CORRUPT) {
-		char reason[ERR_TEXT_MAX];
-		(void)snprintf(reason, sizeof(reason), "%s", err_text(e, s));
-		s = store_quarantine_part(r->s, id, reason, e);
-		store_say(r->s, "%s; the part is %s%s", reason,
-			s == OK ? "in quarantine" : "left where it is, and not read: ",
-			s == OK ? "" : err_text(e, s));
-		return OK;
-	}
+	if (s == OK)
+		*out = p;
+	return s;
+}
+
+/* It stays in the manifest, or the next start would take it for what a crash left. */
+static enum status leave(struct recovery *r, uint64_t id, struct err *e)
+{
+	struct manifest_part entry = { .id = id };
+	for (size_t i = 0; i < r->manifest.parts.len; i++)
+		if (r->manifest.parts.v[i].id == id)
+			entry = r->manifest.parts.v[i];
+	return VEC_PUSH(&r->s->unread, entry) ? OK : err_set(e, E_NOMEM, "the list of parts");
+}
+
+static enum status quarantine(struct recovery *r, uint64_t id, struct err *e)
+{
+	char reason[ERR_TEXT_MAX];
+	(void)snprintf(reason, sizeof(reason), "%s", err_text(e, E_CORRUPT));
+	enum status s = store_quarantine_part(r->s, id, reason, e);
+	store_say(r->s, "%s; the part is %s%s", reason,
+		s == OK ? "in quarantine" : "left where it is, and not read: ",
+		s == OK ? "" : err_text(e, s));
+	return s == OK ? OK : leave(r, id, e);
+}
+
+static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
+{
+	struct part *p;
+	if (!VEC_PUSH(&r->seen, id) || !VEC_RESERVE(&r->found, r->found.len + 1))
+		return err_set(e, E_NOMEM, "the list of parts");
+	enum status s = open_part(r, id, &p, e);
 	if (s == OK)
 		r->found.v[r->found.len++] = p;
-	return s;
+	if (s == E_CORRUPT)
+		return quarantine(r, id, e);
+	if (s == E_INVALID)
+		store_say(r->s, "%s; it is left alone", err_text(e, s));
+	if (s == E_UNSUPPORTED) {
+		store_say(r->s, "%s; it is left alone, its samples are not seen", err_text(e, s));
+		if (!VEC_PUSH(&r->s->newer, id))
+			return err_set(e, E_NOMEM, "the list of parts");
+	}
+	return s == E_INVALID || s == E_UNSUPPORTED ? leave(r, id, e) : s;
+}
+
+/* A file that the manifest does not name. What this store wrote, and a crash left, goes: its
+ * samples are elsewhere. What somebody else put there stays. */
+static enum status found_unnamed(struct recovery *r, uint64_t id, struct err *e)
+{
+	struct part *p;
+	enum status s = open_part(r, id, &p, e);
+	if (s == E_NOMEM || s == E_IO)
+		return s;
+	if (s == E_UNSUPPORTED && !VEC_PUSH(&r->s->newer, id))
+		return err_set(e, E_NOMEM, "the list of parts");
+	if (s != OK) {
+		store_say(r->s, "%s; the manifest does not name it, and it is left alone",
+			err_text(e, s));
+		return OK;
+	}
+	bool ours = hash128_eq(part_meta(p)->store_id, r->manifest.store_id);
+	if (!ours)
+		store_say(r->s,
+			"%s: the manifest does not name it, and it is left alone; firn store "
+			"import "
+			"takes the samples of another store",
+			part_path(p));
+	r->cleared += ours;
+	part_unref(p);
+	if (ours)
+		store_discard(r->s, id);
+	return OK;
 }
 
 static enum status found_id(void *ctx, uint64_t id, bool whole, struct err *e)
 {
 	struct recovery *r = ctx;
 	r->s->next_part = MAX(r->s->next_part, id + 1);
-	return whole ? found_part(r, id, e) : OK;
+	if (!whole)
+		return OK;
+	if (r->manifest.is_set && !contains(r->named.v, r->named.len, id))
+		return found_unnamed(r, id, e);
+	return found_part(r, id, e);
 }
 
 static enum status find_parts(struct recovery *r, struct err *e)
@@ -117,7 +193,13 @@ static enum status find_parts(struct recovery *r, struct err *e)
 		if (file_id(names[i], ".part", &id))
 			r->s->next_part = MAX(r->s->next_part, id + 1);
 	}
-	return s == OK ? place_list(r->s->place, found_id, r, e) : s;
+	s = s == OK ? place_list(r->s->place, found_id, r, e) : s;
+	if (s == OK && r->cleared)
+		store_say(r->s,
+			"%zu part files that the manifest does not name were removed: a crash left "
+			"them, and their samples are in others",
+			r->cleared);
+	return s;
 }
 
 static enum status choose_identity(struct recovery *r, struct err *e)
@@ -147,21 +229,10 @@ static enum status recall_removed(struct recovery *r, struct err *e)
 	return OK;
 }
 
-static int by_number(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-	return *x < *y ? -1 : *x > *y;
-}
-
 static int by_first(const void *a, const void *b)
 {
 	const struct sequence_range *x = a, *y = b;
 	return x->first < y->first ? -1 : x->first > y->first;
-}
-
-static bool contains(const uint64_t *v, size_t n, uint64_t id)
-{
-	return n && bsearch(&id, v, n, sizeof(*v), by_number);
 }
 
 static enum status gather_replaced(struct recovery *r)
@@ -185,9 +256,9 @@ static enum status adopt(struct recovery *r, struct part *p, struct err *e)
 	const struct part_meta *m = part_meta(p);
 	bool ours = hash128_eq(m->store_id, s->id);
 	if (contains(r->replaced.v, r->replaced.len, m->id) && ours) {
-		enum status st = place_remove(s->place, m->id, e);
+		store_discard(s, m->id);
 		part_unref(p);
-		return st;
+		return OK;
 	}
 	if (!VEC_PUSH(&s->parts, p)) {
 		part_unref(p);
@@ -212,7 +283,7 @@ static enum status adopt(struct recovery *r, struct part *p, struct err *e)
 /* Each found part becomes live or goes. */
 static enum status adopt_parts(struct recovery *r, struct err *e)
 {
-	if (gather_replaced(r) != OK)
+	if (!r->manifest.is_set && gather_replaced(r) != OK)
 		return err_set(e, E_NOMEM, "the list of parts");
 	while (r->found.len) {
 		struct part *p = r->found.v[--r->found.len];
@@ -485,6 +556,6 @@ enum status store_recover(struct store *s, struct err *e)
 	pthread_mutex_lock(&s->lock);
 	store_count_parts(s);
 	pthread_mutex_unlock(&s->lock);
-	store_manifest_write(s);
+	store_manifest_write(s); /* from now on it is the set */
 	return OK;
 }

@@ -33,6 +33,18 @@ struct thin_seen {
 	uint64_t rules;
 };
 
+/* What the manifest says of a part. */
+struct manifest_part {
+	uint64_t id;
+	uint64_t bytes;
+	uint64_t rows;
+	uint64_t samples;
+	int64_t first_ns;
+	int64_t last_ns;
+	int64_t resolution_ns;
+	uint32_t level;
+};
+
 struct store {
 	struct samples_db samples; /* the first member */
 	struct samples_sink sink;
@@ -58,8 +70,9 @@ struct store {
 	atomic_bool pressed;            /* as found then */
 	uint64_t memtable_bytes;        /* a memtable that is larger becomes a part */
 
-	pthread_mutex_t manifest_lock; /* held while it is written */
-	atomic_bool manifest_stale;    /* it could not be */
+	pthread_mutex_t manifest_lock; /* held while it is written, and the set changes */
+	bool manifest_unknown;         /* the last try may have replaced it; with manifest_lock */
+	atomic_bool manifest_stale;    /* it could not be written */
 
 	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
 	pthread_mutex_t flush_lock;
@@ -83,10 +96,11 @@ struct store {
 	struct memtable *frozen; /* being written, or waiting for a disk with room */
 	uint64_t frozen_until;   /* records up to here are in parts or in `frozen` */
 	VEC(struct part *) parts;
-	VEC(struct batch_seen) removed; /* batches that went with whole parts, oldest first */
-	VEC(uint64_t) newer;            /* parts of a newer firn, left alone; set at the start */
-	VEC(uint64_t)
-	doubtful; /* files that may have outlived a failure: replaced by the next part */
+	VEC(struct batch_seen) removed;   /* batches that went with whole parts, oldest first */
+	VEC(uint64_t) newer;              /* parts of a newer firn, left alone; set at the start */
+	VEC(struct manifest_part) unread; /* named by the manifest, left alone */
+	VEC(uint64_t) garbage;            /* removed once no manifest on the disk names them */
+	bool undecided;                   /* parts.c */
 	uint64_t next_part;
 	uint64_t reserved_bytes; /* of the active table, by appends under way */
 	unsigned waiting;        /* appends that wait for room */
@@ -110,10 +124,29 @@ NODISCARD enum status store_check_home(struct store *s, struct err *e);
 
 /* A number for a new part. */
 uint64_t store_next_part(struct store *s);
-/* What the next part has to replace besides its own sources. */
-NODISCARD enum status store_add_doubtful(struct store *s, struct part_meta *m, struct err *e);
-void store_doubt(struct store *s, uint64_t id);
-void store_trust(struct store *s, const struct part_meta *written);
+/* One change of the set. */
+struct parts_change {
+	struct part *const *old; /* these leave it, */
+	size_t old_count;
+	struct part *fresh; /* and this one comes in; NULL: none */
+	bool frozen_is_in;  /* `fresh` holds the frozen table, which goes */
+};
+/* All of it or nothing, durably: the manifest first, then the list. The set takes the reference of
+ * `fresh`, and gives back those of `old`, whose files go. E_NOTFOUND: one of `old` is not in the
+ * set. Another error: the manifest was not written; the caller discards `fresh`. When only `old` is
+ * given, its files go even so, as long as nothing is undecided: a manifest that names what is not
+ * there does no harm. */
+NODISCARD enum status store_change_parts(
+	struct store *s, const struct parts_change *c, struct err *e);
+/* E_UNAVAILABLE: it is not known what the manifest on the disk names, and it cannot be written now.
+ * Whoever is to write a part asks first. */
+NODISCARD enum status store_check_decided(struct store *s, struct err *e);
+/* The file of a part that is not in the set is removed, now or later. */
+void store_discard(struct store *s, uint64_t id);
+/* Not removed yet. */
+bool store_is_garbage(struct store *s, uint64_t id);
+/* After a manifest was written. */
+void store_collect_garbage(struct store *s);
 /* Set the file aside with a reason beside it, and forget the part. */
 void store_quarantine(struct store *s, struct part *p, const char *reason);
 NODISCARD enum status store_quarantine_part(
@@ -147,19 +180,9 @@ uint64_t store_upkeep_bytes(struct store *s);
 
 /* ---- manifest ---- */
 
-struct manifest_part {
-	uint64_t id;
-	uint64_t bytes;
-	uint64_t rows;
-	uint64_t samples;
-	int64_t first_ns;
-	int64_t last_ns;
-	int64_t resolution_ns;
-	uint32_t level;
-};
-
 struct manifest {
 	struct hash128 store_id;
+	bool is_set; /* it names the parts that are; not so one of before minor version 1 */
 	uint64_t next_part;
 	uint64_t next_segment;
 	uint64_t next_sequence;
@@ -173,6 +196,10 @@ NODISCARD enum status manifest_parse(struct str bytes, struct manifest *out, str
 void manifest_encode(const struct manifest *m, struct buf *out);
 /* E_NOTFOUND when there is none. */
 NODISCARD enum status store_manifest_read(struct store *s, struct manifest *out, struct err *e);
-/* The state as it is. A failure is reported by a notice only, the first one: the manifest is no
- * authority. The merging thread tries again. */
+struct manifest_part store_manifest_entry(const struct part *p);
+/* With manifest_lock held: durable when OK. Else manifest_unknown tells what a crash may leave. */
+NODISCARD enum status store_manifest_put(
+	struct store *s, struct part *const *parts, size_t n, struct err *e);
+/* The state as it is. A failure is reported by a notice only, the first one; the merging thread
+ * tries again. */
 void store_manifest_write(struct store *s);
