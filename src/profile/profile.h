@@ -274,3 +274,14 @@ struct profile_refused {
 /* Takes the samples that pass a limit out of the profile. */
 NODISCARD enum status profile_limit(
 	struct profile *p, const struct profile_limits *l, struct profile_refused *out);
+
+/* ---- locations, told one by one ---- */
+
+/* `mapping` is asked first, for each mapping with a build id: a number for its locations, or
+ * PROFILE_LOCATIONS_NONE. The numbers of texts in `m` mean nothing. */
+#define PROFILE_LOCATIONS_NONE UINT32_MAX
+struct profile_locations {
+	uint32_t (*mapping)(
+		void *ctx, struct str build_id, struct str path, const struct profile_mapping *m);
+	void (*location)(void *ctx, uint32_t mapping, uint64_t address);
+};

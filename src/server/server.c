@@ -189,6 +189,16 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	return symbolizer_new(&c, &s->engine.symbolizer, e);
 }
 
+static uint64_t part_bytes(void *ctx)
+{
+	return store_part_bytes(ctx);
+}
+
+static enum status locations(void *ctx, const struct profile_locations *to, void *of, struct err *e)
+{
+	return store_locations(ctx, to, of, e);
+}
+
 static enum status open_store(struct server *s, struct err *e)
 {
 	struct store_config c;
@@ -211,6 +221,8 @@ static enum status open_store(struct server *s, struct err *e)
 	if (st != OK)
 		return st;
 	s->engine.samples = store_samples(s->store);
+	symbolizer_set_samples(s->engine.symbolizer,
+		&(struct symbolizer_samples){ part_bytes, locations, s->store });
 	char path[1024];
 	log_info("store open", "path=%s ms=%lld", log_quote(str_of(c.path), path, sizeof(path)),
 		(long long)((clock_monotonic_ns() - begun) / NS_PER_MS));
@@ -299,10 +311,10 @@ static void stop_all(struct server *s)
 	net_server_stop(s->net);
 	server_handover_stop(s);
 	scrape_stop(s->scrape);
-	if (s->store)
-		store_close(s->store);
 	debuginfod_stop(s->debuginfod);
 	symbolizer_free(s->engine.symbolizer);
+	if (s->store)
+		store_close(s->store);
 	debuginfod_close(s->debuginfod);
 	debuginfo_uploads_close(s->uploads);
 	server_inlets_close(s);

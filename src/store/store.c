@@ -591,6 +591,16 @@ enum status store_flush(struct store *s, struct err *e)
 	return store_flush_now(s, e);
 }
 
+uint64_t store_part_bytes(struct store *s)
+{
+	uint64_t bytes = 0;
+	pthread_mutex_lock(&s->lock);
+	for (size_t i = 0; i < s->parts.len; i++)
+		bytes += part_file_bytes(s->parts.v[i]);
+	pthread_mutex_unlock(&s->lock);
+	return bytes;
+}
+
 void store_write_metrics(struct store *s, struct buf *out)
 {
 	static const struct metric_def defs[] = { STORE_METRICS(METRIC_DEF) };

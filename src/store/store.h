@@ -138,6 +138,12 @@ NODISCARD enum status store_view_open(
 	struct store *s, struct str tenant, struct store_view **out, struct err *e);
 void store_view_close(struct store_view *v);
 
+/* The locations without lines of all samples, of every tenant: what their names are made from. A
+ * location comes once for each part or memtable that has it. E_LIMIT: the symbols of a part take
+ * more memory than a query may have. */
+NODISCARD enum status store_locations(
+	struct store *s, const struct profile_locations *to, void *ctx, struct err *e);
+
 /* ---- upkeep ---- */
 
 /* Memtable to a part now (tests, shutdown). */
@@ -230,6 +236,8 @@ struct store_metrics {
 	STORE_METRICS(METRIC_FIELD)
 };
 void store_write_metrics(struct store *s, struct buf *out);
+/* Of all part files. */
+uint64_t store_part_bytes(struct store *s);
 
 /* `firn store verify` and `inspect`: reads part or log files; findings as text lines. */
 NODISCARD enum status store_verify(const char *path, struct buf *out, struct err *e);

@@ -21,18 +21,6 @@
 #define NAMES_BYTES_MAX ((size_t)64 << 20)
 #define USED_AGAIN_S 3600
 
-struct on_disk {
-	char name[SYMBOLIZE_ID_MAX + sizeof(SUFFIX) + 1]; /* "xx/rest.sym" */
-	uint64_t bytes;
-	int64_t used_ns;
-};
-
-struct reading {
-	const struct symbolize_disk *d;
-	VEC(struct on_disk) files;
-	uint64_t bytes;
-};
-
 bool symbolize_disk_path(
 	const struct symbolize_disk *d, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX])
 {
@@ -48,9 +36,9 @@ static bool path_of(const struct symbolize_disk *d, const char *name, char out[S
 }
 
 /* Leftovers of a run that was killed, rest.sym.XXXXXX, go; what is not ours is left alone. */
-static bool take_file(struct reading *r, struct str folder, struct str file)
+static bool take_file(struct symbolize_listing *r, struct str folder, struct str file)
 {
-	struct on_disk f = { .name = "" };
+	struct symbolize_on_disk f = { .name = "" };
 	char path[SYMBOLIZE_PATH_MAX];
 	struct stat st;
 	size_t dot = str_rindex(file, '.');
@@ -71,7 +59,7 @@ static bool take_file(struct reading *r, struct str folder, struct str file)
 	return VEC_PUSH(&r->files, f);
 }
 
-static enum status take_folder(struct reading *r, struct str folder, struct err *e)
+static enum status take_folder(struct symbolize_listing *r, struct str folder, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
 	struct str *names;
@@ -90,13 +78,13 @@ static enum status take_folder(struct reading *r, struct str folder, struct err 
 
 static int longest_unused_first(const void *a, const void *b)
 {
-	const struct on_disk *x = a, *y = b;
+	const struct symbolize_on_disk *x = a, *y = b;
 	if (x->used_ns != y->used_ns)
 		return x->used_ns < y->used_ns ? -1 : 1;
 	return strcmp(x->name, y->name);
 }
 
-static void drop_some(struct symbolize_disk *d, struct reading *r, const char *keep)
+static void drop_some(struct symbolize_disk *d, struct symbolize_listing *r, const char *keep)
 {
 	if (r->files.len)
 		qsort(r->files.v, r->files.len, sizeof(r->files.v[0]), longest_unused_first);
@@ -110,17 +98,38 @@ static void drop_some(struct symbolize_disk *d, struct reading *r, const char *k
 	}
 }
 
-/* With the lock held. */
-static enum status settle(struct symbolize_disk *d, const char *keep, struct err *e)
+static enum status read_folders(
+	struct symbolize_disk *d, struct symbolize_listing *r, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
-	struct reading r = { .d = d };
 	struct str *folders;
 	size_t count;
+	r->d = d;
 	arena_init(&a, NAMES_BYTES_MAX);
 	enum status s = os_list_dir(d->dir, &a, &folders, &count, e);
 	for (size_t i = 0; s == OK && i < count; i++)
-		s = take_folder(&r, folders[i], e);
+		s = take_folder(r, folders[i], e);
+	return s;
+}
+
+enum status symbolize_disk_list(
+	struct symbolize_disk *d, struct symbolize_listing *out, struct err *e)
+{
+	pthread_mutex_lock(&d->lock);
+	enum status s = read_folders(d, out, e);
+	if (s == OK) {
+		d->bytes = out->bytes;
+		metric_set(&d->metrics->disk_bytes, out->bytes);
+	}
+	pthread_mutex_unlock(&d->lock);
+	return s;
+}
+
+/* With the lock held. */
+static enum status settle(struct symbolize_disk *d, const char *keep, struct err *e)
+{
+	struct symbolize_listing r = { 0 };
+	enum status s = read_folders(d, &r, e);
 	if (s == OK && r.bytes > d->bytes_max)
 		drop_some(d, &r, keep);
 	if (s == OK) {
@@ -163,14 +172,18 @@ void symbolize_disk_used(const char *path)
 		(void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
 }
 
-void symbolize_disk_remove(struct symbolize_disk *d, const char *id)
+uint64_t symbolize_disk_bytes(struct symbolize_disk *d)
 {
-	char path[SYMBOLIZE_PATH_MAX];
-	struct stat st;
-	if (!symbolize_disk_path(d, id, false, path) || lstat(path, &st) < 0 || unlink(path) < 0)
-		return;
 	pthread_mutex_lock(&d->lock);
-	d->bytes -= MIN(d->bytes, (uint64_t)st.st_blocks * 512);
+	uint64_t bytes = d->bytes;
+	pthread_mutex_unlock(&d->lock);
+	return bytes;
+}
+
+void symbolize_disk_freed(struct symbolize_disk *d, uint64_t bytes)
+{
+	pthread_mutex_lock(&d->lock);
+	d->bytes -= MIN(d->bytes, bytes);
 	metric_set(&d->metrics->disk_bytes, d->bytes);
 	pthread_mutex_unlock(&d->lock);
 }

@@ -11,6 +11,22 @@
 
 #define ENTRIES_MAX 65536
 
+struct str symbolize_table_id(struct str build_id, char room[SYMBOLIZE_ID_MAX])
+{
+	if (build_id.len > SYMBOLIZE_ID_MAX)
+		return STR("");
+	for (size_t i = 0; i < build_id.len; i++) {
+		char c = build_id.p[i];
+		room[i] = c >= 'A' && c <= 'F' ? (char)(c + ('a' - 'A')) : c;
+	}
+	return str_make(room, build_id.len);
+}
+
+const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
+{
+	return r->table;
+}
+
 static bool id_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct symbolize_tables *t = ctx;
@@ -38,10 +54,12 @@ void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *e
 void symbolize_entry_forget(struct symbolize_tables *t, struct symbolize_entry *en)
 {
 	t->held -= en->state == ENTRY_IDLE && en->fd >= 0;
+	t->held -= en->kept_fd >= 0;
 	free(en->path);
 	free(en->home);
 	en->path = en->home = NULL;
 	fd_cleanup(&en->fd);
+	fd_cleanup(&en->kept_fd);
 }
 
 /* The oldest entry that nobody needs, taken out of the index; MAP_NONE when all are needed. */
@@ -80,7 +98,7 @@ struct symbolize_entry *symbolize_entry_make(struct symbolize_tables *t, struct 
 		if (at == MAP_NONE || !map_insert(&t->index, h, at))
 			return NULL;
 		struct symbolize_entry *en = t->entries.v[at];
-		*en = (struct symbolize_entry){ .fd = -1 };
+		*en = (struct symbolize_entry){ .fd = -1, .kept_fd = -1 };
 		memcpy(en->id, id.p, id.len);
 	}
 	t->entries.v[at]->last_used = ++t->uses;
@@ -96,6 +114,15 @@ bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *e
 	en->state = ENTRY_QUEUED;
 	pthread_cond_signal(&t->work);
 	return true;
+}
+
+void symbolize_entry_again(struct symbolize_tables *t, struct symbolize_entry *en)
+{
+	en->again = false;
+	en->not_before_ns = 0;
+	t->held += en->fd >= 0;
+	if (!symbolize_entry_queue(t, en))
+		symbolize_entry_forget(t, en);
 }
 
 uint32_t symbolize_entry_find(const struct symbolize_tables *t, struct str id)

@@ -22,13 +22,26 @@ static bool is_young(const struct stat *st)
 	return clock_realtime_ns() / NS_PER_SEC - st->st_mtim.tv_sec < YOUNG_NS / NS_PER_SEC;
 }
 
-/* Is the file that waits the one at its path, so that it can be had again? */
-static bool lies_at(const char *path, const struct stat *of)
+bool symbolize_held_lies_at(const char *path, const struct stat *of)
 {
 	struct stat st;
 	CLEANUP(fd_cleanup) int fd = -1;
 	return os_open_regular(AT_FDCWD, path, &fd, NULL) == OK && fstat(fd, &st) == 0 &&
 	       st.st_dev == of->st_dev && st.st_ino == of->st_ino;
+}
+
+/* Of files that were removed since their tables were trimmed, or are whole, nobody begins a process
+ * any more; the disk has their room back. */
+static void let_go(struct symbolize_tables *t, struct symbolize_entry *en)
+{
+	struct stat st;
+	int *fds[] = { &en->kept_fd, en->state == ENTRY_IDLE && en->is_left ? &en->fd : NULL };
+	for (size_t i = 0; i < ARRAY_COUNT(fds); i++)
+		if (fds[i] && *fds[i] >= 0 && fstat(*fds[i], &st) == 0 && st.st_nlink == 0) {
+			fd_cleanup(fds[i]);
+			*fds[i] = -1;
+			t->held--;
+		}
 }
 
 static bool waits(const struct symbolize_entry *en)
@@ -42,6 +55,7 @@ void symbolize_held_look(struct symbolize_tables *t)
 		struct symbolize_entry *en = t->entries.v[i];
 		struct stat st;
 		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
+		let_go(t, en);
 		if (!waits(en) || fstat(en->fd, &st) != 0)
 			continue;
 		bool is_there = st.st_nlink > 0 && t->config.local_files && !is_young(&st);
@@ -49,7 +63,7 @@ void symbolize_held_look(struct symbolize_tables *t)
 			memcpy(id, en->id, sizeof(id));
 			snprintf(path, sizeof(path), "%s", en->path ? en->path : "");
 			pthread_mutex_unlock(&t->lock);
-			is_there = lies_at(path, &st);
+			is_there = symbolize_held_lies_at(path, &st);
 			pthread_mutex_lock(&t->lock);
 			if (strcmp(en->id, id) != 0 || !waits(en))
 				continue;
@@ -57,47 +71,5 @@ void symbolize_held_look(struct symbolize_tables *t)
 		}
 		if (!is_there && !symbolize_entry_queue(t, en))
 			return;
-	}
-}
-
-static bool is_unused(const struct symbolize_tables *t, const struct symbolize_entry *en)
-{
-	return en->is_brief && en->state == ENTRY_IDLE && en->home &&
-	       t->held < SYMBOLIZER_HELD_MAX && !(en->open && en->open->refs > 1) &&
-	       clock_monotonic_ns() - en->asked_ns > t->config.brief_ns;
-}
-
-void symbolize_held_drop_unused(struct symbolize_tables *t)
-{
-	for (size_t i = 0; i < t->entries.len && !t->stop; i++) {
-		struct symbolize_entry *en = t->entries.v[i];
-		char id[sizeof(en->id)], path[SYMBOLIZE_PATH_MAX];
-		if (!is_unused(t, en))
-			continue;
-		memcpy(id, en->id, sizeof(id));
-		snprintf(path, sizeof(path), "%s", en->home);
-		pthread_mutex_unlock(&t->lock);
-		CLEANUP(fd_cleanup) int fd = symbolize_file_open(path, id);
-		pthread_mutex_lock(&t->lock);
-		if (strcmp(en->id, id) != 0 || !is_unused(t, en))
-			continue;
-		struct stat st;
-		if (fd >= 0 && fstat(fd, &st) == 0 && is_young(&st)) {
-			en->asked_ns = clock_monotonic_ns(); /* later */
-			continue;
-		}
-		en->is_brief = false;
-		if (fd < 0 || en->fd >= 0)
-			continue; /* kept */
-		symbolize_entry_close(t, en);
-		metric_add(&t->metrics->unused, 1);
-		symbolize_disk_remove(&t->disk, id);
-		en->fd = STEAL_FD(fd);
-		free(en->path);
-		en->path = STEAL_PTR(en->home);
-		t->held++;
-		en->is_done = en->wanted = false;
-		en->is_found = true;
-		en->wants = MAX(en->wants, 1u);
 	}
 }

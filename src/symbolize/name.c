@@ -223,7 +223,7 @@ static bool is_elf_address(const struct profile_mapping *m)
 
 /* The address within the file: a virtual address where the table (or the sender) gives one, else a
  * file offset. False for the latter. */
-static bool file_address(const struct profile_mapping *m, const struct debuginfo_table *t,
+bool symbolize_file_address(const struct profile_mapping *m, const struct debuginfo_table *t,
 	uint64_t address, uint64_t *out)
 {
 	*out = address;
@@ -233,6 +233,13 @@ static bool file_address(const struct profile_mapping *m, const struct debuginfo
 		return true; /* not from the mapping's own range: relative already */
 	*out = address - m->start + m->offset;
 	return t && debuginfo_table_vaddr(t, *out, out);
+}
+
+bool symbolize_lacks(
+	const struct profile_mapping *m, const struct debuginfo_table *t, uint64_t address)
+{
+	uint64_t vaddr;
+	return symbolize_file_address(m, t, address, &vaddr) && debuginfo_table_lacks(t, vaddr);
 }
 
 static enum status lines_from_table(struct symbolize_namer *n, struct profile_location *loc,
@@ -287,7 +294,7 @@ enum status symbolize_name(struct symbolize_namer *n, struct profile_location *l
 	const struct symbolize_mapping *state = &n->mappings[loc->mapping];
 	const struct debuginfo_table *t = state->ref ? symbolize_ref_table(state->ref) : NULL;
 	uint64_t address;
-	bool found = file_address(m, t, loc->address, &address);
+	bool found = symbolize_file_address(m, t, loc->address, &address);
 	n->lookups++;
 	if (t && found) {
 		enum status s = lines_from_table(n, loc, t, address);

@@ -65,7 +65,22 @@ void symbolize_disk_deinit(struct symbolize_disk *d);
 bool symbolize_disk_path(
 	const struct symbolize_disk *d, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX]);
 void symbolize_disk_used(const char *path);
-void symbolize_disk_remove(struct symbolize_disk *d, const char *id);
+uint64_t symbolize_disk_bytes(struct symbolize_disk *d);
+/* A table is there no more, or smaller: by how many bytes. */
+void symbolize_disk_freed(struct symbolize_disk *d, uint64_t bytes);
+/* What is on disk now; `out` is empty at first. */
+struct symbolize_on_disk {
+	char name[SYMBOLIZE_ID_MAX + 8]; /* "xx/rest.sym" */
+	uint64_t bytes;
+	int64_t used_ns;
+};
+struct symbolize_listing {
+	const struct symbolize_disk *d;
+	VEC(struct symbolize_on_disk) files;
+	uint64_t bytes;
+};
+NODISCARD enum status symbolize_disk_list(
+	struct symbolize_disk *d, struct symbolize_listing *out, struct err *e);
 /* A table was built: others may go for it. */
 void symbolize_disk_added(struct symbolize_disk *d, const char *path);
 
@@ -98,9 +113,13 @@ const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
 void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r); /* NULL is fine */
 
 /* The table of a build id. *out NULL: there is none; *out_pending: it is being built (and gets
- * queued by this call). Does not wait. */
+ * queued by this call). Does not wait. `whole`: a trimmed one does, and another is built where that
+ * may be had. */
 void symbolize_tables_get(struct symbolize_tables *t, struct str build_id, struct str path,
-	struct symbolize_ref **out, bool *out_pending);
+	bool whole, struct symbolize_ref **out, bool *out_pending);
+/* As symbolizer_set_samples(). */
+void symbolize_tables_set_samples(
+	struct symbolize_tables *t, const struct symbolizer_samples *samples);
 /* As symbolizer_want(). */
 void symbolize_tables_want(struct symbolize_tables *t, struct str build_id, struct str path);
 /* It was asked for, and is waiting or being built. */
@@ -117,7 +136,15 @@ struct symbolize_mapping {
 	struct str file;           /* the last part of its path; lives in the profile */
 	bool wanted;
 	bool pending;
+	bool is_trimmed;
+	bool lacks; /* the table is trimmed, and lacks an address of these */
 };
+/* Whether a trimmed table lacks an address of the mapping. */
+bool symbolize_lacks(
+	const struct profile_mapping *m, const struct debuginfo_table *t, uint64_t address);
+/* The virtual address in the ELF file; false: it is not known. */
+bool symbolize_file_address(const struct profile_mapping *m, const struct debuginfo_table *t,
+	uint64_t address, uint64_t *out);
 struct str symbolize_base_name(struct str file);
 
 /* A text of a table that is in the profile already. */

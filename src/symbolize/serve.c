@@ -143,7 +143,7 @@ enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint6
 	struct symbolize_tables *tables = symbolizer_tables(s);
 	struct symbolize_ref *ref = NULL;
 	bool pending = false;
-	symbolize_tables_get(tables, build_id, STR(""), &ref, &pending);
+	symbolize_tables_get(tables, build_id, STR(""), false, &ref, &pending);
 	bool found =
 		ref && debuginfo_table_bounds(symbolize_ref_table(ref), vaddr, out_begin, out_end);
 	symbolize_ref_release(tables, ref);

@@ -30,7 +30,9 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.workers = 1,
 		.wants_min = 1,
 		.look_ns = 10 * NS_PER_SEC,
-		.brief_ns = 3600 * NS_PER_SEC,
+		.whole_bytes = (uint64_t)64 << 20,
+		.trim_idle_ns = 300 * NS_PER_SEC,
+		.sweep_ns = 3600 * NS_PER_SEC,
 		.close_ns = 120 * NS_PER_SEC,
 	};
 	debuginfo_limits_default(&c->limits);
@@ -76,6 +78,11 @@ enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e)
 {
 	return symbolize_tables_look_again(s->tables, build_id, replace, e);
+}
+
+void symbolizer_set_samples(struct symbolizer *s, const struct symbolizer_samples *samples)
+{
+	symbolize_tables_set_samples(s->tables, samples);
 }
 
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path)
@@ -139,6 +146,28 @@ static bool needs_lines(const struct profile *p, size_t i)
 	return i != 0 && p->locations.v[i].line_count == 0;
 }
 
+/* Which trimmed tables lack one of the addresses: the whole ones are wanted. */
+static void look_for_lacks(struct resolve *r)
+{
+	struct profile *p = r->p;
+	bool any = false;
+	for (size_t i = 1; i < p->mappings.len; i++) {
+		struct symbolize_mapping *m = &r->mappings[i];
+		struct debuginfo_table_info info = { 0 };
+		if (m->ref)
+			debuginfo_table_describe(symbolize_ref_table(m->ref), &info);
+		m->is_trimmed = info.trimmed;
+		any |= info.trimmed;
+	}
+	for (size_t i = 1; any && i < p->locations.len; i++) {
+		const struct profile_location *l = &p->locations.v[i];
+		struct symbolize_mapping *m = &r->mappings[l->mapping];
+		if (m->is_trimmed && !m->lacks && needs_lines(p, i))
+			m->lacks = symbolize_lacks(&p->mappings.v[l->mapping],
+				symbolize_ref_table(m->ref), l->address);
+	}
+}
+
 static void get_next_tables(void *ctx, unsigned worker)
 {
 	struct resolve *r = ctx;
@@ -147,10 +176,11 @@ static void get_next_tables(void *ctx, unsigned worker)
 	while ((i = atomic_fetch_add(&r->next, 1)) < r->p->mappings.len) {
 		struct symbolize_mapping *state = &r->mappings[i];
 		const struct profile_mapping *m = &r->p->mappings.v[i];
-		if (!state->wanted || state->ref)
+		if (!state->wanted || (state->ref && !state->lacks))
 			continue;
+		symbolize_ref_release(r->s->tables, state->ref);
 		symbolize_tables_get(r->s->tables, profile_str(r->p, m->build_id),
-			profile_str(r->p, m->filename), &state->ref, &state->pending);
+			profile_str(r->p, m->filename), state->lacks, &state->ref, &state->pending);
 		if (state->pending)
 			atomic_store(&r->any_pending, true);
 	}
@@ -172,6 +202,8 @@ static void wait_for_tables(struct resolve *r, uint32_t wait_ms)
 {
 	uint64_t seen = 0;
 	int64_t deadline = clock_monotonic_ns() + (int64_t)wait_ms * NS_PER_MS;
+	(void)get_tables(r);
+	look_for_lacks(r);
 	bool pending = get_tables(r);
 	while (pending && wait_ms && symbolize_tables_wait(r->s->tables, &seen, deadline))
 		pending = get_tables(r);

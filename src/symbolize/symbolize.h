@@ -34,9 +34,12 @@ struct symbolizer_config {
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
 	 * its path, or changed so lately that it may be written over. */
 	uint32_t wants_min;
-	/* A table that was made before only because of a query is removed when no query used it for
-	 * so long, if its file can be had again. */
-	int64_t brief_ns;
+	/* Whole tables may take as much disk as the samples (symbolizer_set_samples()), and at
+	 * least so much. Beyond it those whose programs had no samples for trim_idle_ns, longest
+	 * first, are trimmed to what the stored samples need. */
+	uint64_t whole_bytes;
+	int64_t trim_idle_ns;
+	int64_t sweep_ns; /* how often trimmed ones are removed of which no sample is left */
 	/* An open table is closed when no query used it for so long: its pages are memory of the
 	 * process. The next query opens it again. */
 	int64_t close_ns;
@@ -52,6 +55,17 @@ void symbolizer_config_default(struct symbolizer_config *c);
 NODISCARD enum status symbolizer_new(
 	const struct symbolizer_config *c, struct symbolizer **out, struct err *e);
 void symbolizer_free(struct symbolizer *s);
+
+/* The samples whose names the tables are for. Until they are given, tables stay whole. They outlive
+ * the symbolizer, which asks from a thread of its own. */
+struct symbolizer_samples {
+	uint64_t (*bytes)(void *ctx); /* on disk */
+	/* Every location that needs a table. */
+	enum status (*locations)(
+		void *ctx, const struct profile_locations *to, void *of, struct err *e);
+	void *ctx;
+};
+void symbolizer_set_samples(struct symbolizer *s, const struct symbolizer_samples *samples);
 
 /* A file with this build id is at hand: build its table unless there is one. Takes the
  * descriptor over. Never blocks: queued; E_LIMIT when the queue is full. */
@@ -123,8 +137,12 @@ struct str symbolize_demangle(struct str name, struct arena *a);
 	X(disk_bytes, GAUGE, "firn_symbolizer_disk_bytes", "Bytes of symbol tables on disk.") \
 	X(dropped, COUNTER, "firn_symbolizer_tables_dropped_total",                           \
 		"Symbol tables removed for want of room (--symbols-storage-size).")           \
-	X(unused, COUNTER, "firn_symbolizer_tables_unused_total",                             \
-		"Symbol tables removed because no question used them for an hour.")           \
+	X(trimmed, COUNTER, "firn_symbolizer_tables_trimmed_total",                           \
+		"Symbol tables cut to what the stored samples need.")                         \
+	X(needless, COUNTER, "firn_symbolizer_tables_needless_total",                         \
+		"Symbol tables removed because no stored sample needs them.")                 \
+	X(trim_failed, COUNTER, "firn_symbolizer_trims_failed_total",                         \
+		"Times that tables stayed whole because samples or files could not be read.") \
 	X(open_tables, GAUGE, "firn_symbolizer_open_tables", "Symbol tables mapped.")
 struct symbolize_metrics {
 	SYMBOLIZE_METRICS(METRIC_FIELD)

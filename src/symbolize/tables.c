@@ -33,11 +33,6 @@
 #define FAILED_RETRY_NS (3600 * NS_PER_SEC)
 #define TELL_USE_NS (3600 * NS_PER_SEC)
 
-const struct debuginfo_table *symbolize_ref_table(const struct symbolize_ref *r)
-{
-	return r->table;
-}
-
 /* ---- entries; the lock is held ---- */
 
 /* The first that was asked for, or the first; the others stay in order. */
@@ -81,7 +76,7 @@ static struct symbolize_ref *ref_new(struct debuginfo_table *table)
 	}
 	struct debuginfo_table_info info;
 	debuginfo_table_describe(table, &info);
-	*r = (struct symbolize_ref){ table, info.bytes, 1, info.has_dwarf, "" };
+	*r = (struct symbolize_ref){ table, info.bytes, 1, info.has_dwarf, info.trimmed, "" };
 	snprintf(r->carried, sizeof(r->carried), "%s", info.build_id);
 	return r;
 }
@@ -171,10 +166,10 @@ struct job {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	char *path;
 	int fd;
-	bool look, replace;
-	bool is_local; /* a table was made of a file that was not uploaded */
+	bool look, replace, whole;
 	struct symbolize_ref *result;
 	int64_t retry_ns; /* 0: at once */
+	bool is_kept;     /* the descriptor */
 };
 
 static void tell_of_missing(const struct symbolize_tables *t, const char *id, enum status s,
@@ -191,7 +186,10 @@ static void tell_of_missing(const struct symbolize_tables *t, const char *id, en
 static void run_job(struct symbolize_tables *t, struct job *j)
 {
 	struct symbolize_ref *old = open_from_disk(t, j->id);
-	bool wanted = j->replace || ((j->fd >= 0 || j->look) && !(old && old->has_dwarf));
+	bool trimmed = old && old->is_trimmed;
+	bool wanted = j->replace ||
+		      ((j->fd >= 0 || j->look) && !(old && old->has_dwarf && !trimmed)) ||
+		      (j->whole && trimmed);
 	if (old && !wanted) {
 		j->result = old;
 		return;
@@ -211,9 +209,9 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 	if (s == E_NOTFOUND) {
 		metric_add(&t->metrics->missing, 1);
 		j->retry_ns = MISSING_RETRY_NS;
-	} else if (s == OK && (!old || files.has_dwarf || (j->look && files.uploaded))) {
+	} else if (s == OK && (!old || files.has_dwarf || (j->look && files.uploaded) ||
+				      (trimmed && !old->has_dwarf))) {
 		s = build(t, j->id, &files, NULL);
-		j->is_local = s == OK && !files.uploaded;
 		if (s == OK)
 			metric_add(&t->metrics->built, 1);
 	}
@@ -228,28 +226,38 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 	} else {
 		j->result = old;
 	}
+	if (j->result && j->result->is_trimmed && !j->retry_ns)
+		j->retry_ns = MISSING_RETRY_NS;
 }
 
-static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, const struct job *j)
+/* Of a container, say, or a running program that was removed: when its table was trimmed, this is
+ * the only way to the file. */
+static bool is_worth_keeping(const struct symbolize_tables *t, const struct job *j)
+{
+	struct stat st;
+	return t->config.on_demand && j->result && j->fd >= 0 && fstat(j->fd, &st) == 0 &&
+	       st.st_nlink > 0 && !symbolize_held_lies_at(j->path ? j->path : "", &st);
+}
+
+static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, struct job *j)
 {
 	if (j->result)
 		attach(t, en, j->result);
-	en->not_before_ns = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
+	int64_t retry = j->retry_ns ? clock_monotonic_ns() + j->retry_ns : 0;
+	en->not_before_ns = en->open ? 0 : retry;
+	en->whole_after_ns = en->open ? retry : 0;
 	en->state = ENTRY_IDLE;
 	en->is_done = true;
-	en->is_brief = j->is_local && t->config.on_demand && t->config.local_files && en->wanted &&
-		       en->wants < t->config.wants_min && j->path;
+	if (j->is_kept && t->held < SYMBOLIZER_HELD_MAX && en->kept_fd < 0) {
+		en->kept_fd = STEAL_FD(j->fd);
+		t->held++;
+	}
 	if (t->config.local_files && j->path && j->path[0]) {
 		free(en->home);
 		en->home = strdup(j->path);
 	}
-	if (en->again) {
-		en->again = false;
-		en->not_before_ns = 0;
-		t->held += en->fd >= 0;
-		if (!symbolize_entry_queue(t, en))
-			symbolize_entry_forget(t, en);
-	}
+	if (en->again)
+		symbolize_entry_again(t, en);
 	t->ended++;
 	pthread_cond_broadcast(&t->done);
 }
@@ -281,10 +289,9 @@ static bool wait_for_work(struct symbolize_tables *t)
 static void look_at_all(struct symbolize_tables *t)
 {
 	close_unused(t);
-	if (!t->config.on_demand)
-		return;
-	symbolize_held_look(t);
-	symbolize_held_drop_unused(t);
+	if (t->config.on_demand)
+		symbolize_held_look(t);
+	symbolize_trim(t);
 }
 
 static void *work(void *ctx)
@@ -303,14 +310,16 @@ static void *work(void *ctx)
 		struct job j = { .path = STEAL_PTR(en->path),
 			.fd = STEAL_FD(en->fd),
 			.look = en->look,
-			.replace = en->replace };
-		en->look = en->replace = false;
+			.replace = en->replace,
+			.whole = en->whole };
+		en->look = en->replace = en->whole = false;
 		memcpy(j.id, en->id, sizeof(j.id));
 		pthread_mutex_unlock(&t->lock);
 		run_job(t, &j);
-		fd_cleanup(&j.fd);
+		j.is_kept = is_worth_keeping(t, &j);
 		pthread_mutex_lock(&t->lock);
 		finish_job(t, en, &j);
+		fd_cleanup(&j.fd);
 		free(j.path);
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -347,6 +356,7 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	t->config.dir = NULL; /* t->disk has it */
 	t->config.debug_dirs = strdup(c->debug_dirs ? c->debug_dirs : "");
 	t->config.limits.stop = &t->stop;
+	t->trim_at_ns = t->sweep_at_ns = clock_monotonic_ns() + c->trim_idle_ns;
 	if (!t->config.debug_dirs)
 		return err_set(e, E_NOMEM, "symbol tables");
 	enum status s = symbolize_disk_init(&t->disk, c->dir, c->disk_bytes, metrics, e);
@@ -359,6 +369,14 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	if (s == OK)
 		*out = STEAL_PTR(t);
 	return s;
+}
+
+void symbolize_tables_set_samples(
+	struct symbolize_tables *t, const struct symbolizer_samples *samples)
+{
+	pthread_mutex_lock(&t->lock);
+	t->samples = *samples;
+	pthread_mutex_unlock(&t->lock);
 }
 
 void symbolize_tables_free(struct symbolize_tables *t)
@@ -397,7 +415,7 @@ enum status symbolize_tables_offer(
 	struct symbolize_entry *en = symbolize_entry_make(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
-	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf)) {
+	} else if (en->fd < 0 && !(en->open && en->open->has_dwarf && !en->open->is_trimmed)) {
 		bool hold = t->config.on_demand && !en->wanted && t->held < SYMBOLIZER_HELD_MAX;
 		if (en->state == ENTRY_IDLE && !hold && !symbolize_entry_queue(t, en))
 			s = err_set(
@@ -485,23 +503,21 @@ static void queue_for(
 	*pending = en->state != ENTRY_IDLE;
 }
 
-/* Profiles have build ids as they were sent; tables go by lower-case hex. */
-static struct str table_id(struct str build_id, char room[SYMBOLIZE_ID_MAX])
+/* With the lock held: the table of which a trimmed one is open. */
+static void queue_whole(
+	struct symbolize_tables *t, struct symbolize_entry *en, struct str path, bool *pending)
 {
-	if (build_id.len > SYMBOLIZE_ID_MAX)
-		return STR("");
-	for (size_t i = 0; i < build_id.len; i++) {
-		char c = build_id.p[i];
-		room[i] = c >= 'A' && c <= 'F' ? (char)(c + ('a' - 'A')) : c;
-	}
-	return str_make(room, build_id.len);
+	if (!en->open->is_trimmed || clock_monotonic_ns() < en->whole_after_ns)
+		return;
+	en->whole = true;
+	queue_for(t, en, path, pending);
 }
 
 void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct str path,
-	struct symbolize_ref **out, bool *out_pending)
+	bool whole, struct symbolize_ref **out, bool *out_pending)
 {
 	char room[SYMBOLIZE_ID_MAX];
-	struct str build_id = table_id(sent_id, room);
+	struct str build_id = symbolize_table_id(sent_id, room);
 	*out = NULL;
 	*out_pending = false;
 	if (!symbolize_id_is_valid(build_id))
@@ -511,6 +527,8 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	*out = en ? take(en) : NULL;
 	if (en)
 		en->asked_ns = clock_monotonic_ns();
+	if (*out && whole)
+		queue_whole(t, en, path, out_pending);
 	bool tell = *out && is_to_be_told(en);
 	bool look =
 		en && !*out && en->state == ENTRY_IDLE && clock_monotonic_ns() >= en->not_before_ns;
@@ -538,18 +556,19 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struct str path)
 {
 	char room[SYMBOLIZE_ID_MAX];
-	struct str build_id = table_id(sent_id, room);
+	struct str build_id = symbolize_table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return;
 	pthread_mutex_lock(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, build_id);
 	bool pending = false;
-	if (en)
+	if (en) {
 		en->wants += en->wants < UINT32_MAX;
+		en->wanted_ns = clock_monotonic_ns();
+		en->is_left = false;
+	}
 	bool enough = en && en->wants >= t->config.wants_min;
-	if (enough)
-		en->is_brief = false;
-	if (enough && !en->open && !en->is_done)
+	if (enough && !(en->open && !en->open->is_trimmed) && !en->is_done)
 		queue_for(t, en, path, &pending);
 	pthread_mutex_unlock(&t->lock);
 }
@@ -557,7 +576,7 @@ void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struc
 bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
 {
 	char room[SYMBOLIZE_ID_MAX];
-	struct str build_id = table_id(sent_id, room);
+	struct str build_id = symbolize_table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return false;
 	pthread_mutex_lock(&t->lock);

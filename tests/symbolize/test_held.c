@@ -124,56 +124,6 @@ static bool has_table(const char *id)
 	return access(path, F_OK) == 0;
 }
 
-static void wait_until_dropped(const char *id)
-{
-	int64_t end = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
-	while (has_table(id) && clock_monotonic_ns() < end)
-		usleep(1000);
-	CHECK(!has_table(id));
-}
-
-/* A question's table goes when it is not used, and not where that was the last of its names. */
-static void drops_what_no_question_uses(void **state)
-{
-	(void)state;
-	const char *libc;
-	char id[129], copy[128], exe[128];
-	find_libc(id, &libc);
-	make_old(libc, "copy", copy);
-	make_old(t.exe, "exe", exe);
-	t.config.brief_ns = 3600 * NS_PER_SEC;
-	start_on_demand(3, true);
-	offer(t.build_id, exe);
-	offer(id, copy);
-	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
-	add_location(add_mapping(exe, t.build_id, 0, 0, 0), 1, FRAME_NATIVE);
-	CHECK(resolve(WAIT_MS) == 0);
-	CHECK(has_table(id) && has_table(t.build_id));
-	symbolizer_free(t.s);
-	shell("rm -r %s/??", t.dir);
-
-	t.config.brief_ns = 0;
-	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
-	for (int round = 1; round <= 2; round++) {
-		CHECK_OK(profile_clear(&t.p), NULL);
-		offer(t.build_id, exe);
-		uint32_t a = add_location(add_mapping(exe, t.build_id, 0, 0, 0),
-			outer_function(1) - base(), FRAME_NATIVE);
-		CHECK(resolve(WAIT_MS) == 0);
-		check_own(a);
-		wait_until_dropped(t.build_id);
-	}
-	int fd = open(copy, O_RDONLY | O_CLOEXEC);
-	unlink(copy);
-	CHECK_OK(symbolizer_offer(t.s, id, copy, fd, NULL), NULL);
-	add_location(add_mapping(copy, id, 0, 0, 0), 0x1234, FRAME_NATIVE);
-	add_location(add_mapping(exe, t.build_id, 0, 0, 0), 2, FRAME_NATIVE);
-	CHECK(resolve(WAIT_MS) == 0);
-	wait_until_dropped(t.build_id);
-	CHECK(has_table(id));
-	CHECK(metric("firn_symbolizer_tables_unused_total") >= 3);
-}
-
 /* Its pages are memory of the process; the next question has it back. */
 static void closes_what_no_question_uses(void **state)
 {
@@ -199,5 +149,4 @@ static void closes_what_no_question_uses(void **state)
 }
 
 TEST_MAIN_WITH(debuginfo_child_main, CASE(builds_on_demand), CASE(builds_what_goes),
-	CASE(builds_what_is_not_at_its_path), CASE(drops_what_no_question_uses),
-	CASE(closes_what_no_question_uses))
+	CASE(builds_what_is_not_at_its_path), CASE(closes_what_no_question_uses))

@@ -14,6 +14,8 @@
 #define SYMTAB_REGION_BYTES_MAX ((uint64_t)1 << 32)
 #define SYMTAB_SHIFT_MIN 4
 #define SYMTAB_SHIFT_MAX 31
+/* In a trimmed table, the line of places that it left out. */
+#define SYMTAB_LEFT_OUT UINT32_MAX
 
 /* clang-format off */
 #define SYMTAB_SECTIONS(X)                                  \
@@ -44,6 +46,7 @@ enum symtab_flag {
 	SYMTAB_DWARF_CUT = 1u << 6,
 	SYMTAB_DWARF_DAMAGED = 1u << 7,
 	SYMTAB_EH_FRAME = 1u << 8,
+	SYMTAB_TRIMMED = 1u << 9,
 };
 
 struct symtab_extent {

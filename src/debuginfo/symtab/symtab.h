@@ -108,6 +108,8 @@ struct debuginfo_at {
 	uint32_t line;
 };
 bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_at *out);
+/* The table is trimmed, and what the whole one says of this address is not in it. */
+bool debuginfo_table_lacks(const struct debuginfo_table *t, uint64_t vaddr);
 uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
 	struct debuginfo_frame *out, uint32_t max);
 /* The addresses around this one, without a gap, of the function that it is in, whatever is inlined
@@ -126,8 +128,28 @@ struct debuginfo_table_info {
 	uint64_t ranges, functions, bytes;
 	bool has_dwarf, has_symtab, has_dynsym, has_minidebuginfo, has_plt, has_gopclntab;
 	bool has_eh_frame;  /* functions without names, by .eh_frame */
+	bool trimmed;       /* it has what some addresses need */
 	bool dwarf_cut;     /* a limit ended the reading of DWARF */
 	bool dwarf_damaged; /* it could not be read to its end */
 	char build_id[129];
 };
 void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_table_info *out);
+
+/* ---- a table of some addresses only ---- */
+
+/* Whether the table at `path` says that it is trimmed; the rest of it is not looked at. */
+bool debuginfo_trim_is_done(const char *path);
+
+/* What the frames of the kept addresses need, and of their functions where they begin and end. The
+ * table outlives it. */
+struct debuginfo_trim;
+NODISCARD enum status debuginfo_trim_new(
+	const struct debuginfo_table *t, struct debuginfo_trim **out, struct err *e);
+void debuginfo_trim_free(struct debuginfo_trim *trim);
+/* An ELF virtual address; any may be given, in any order. */
+void debuginfo_trim_keep(struct debuginfo_trim *trim, uint64_t vaddr);
+/* Ranges that are kept: as many as there are addresses, or fewer. */
+uint32_t debuginfo_trim_count(const struct debuginfo_trim *trim);
+/* At `out_path`, atomically. */
+NODISCARD enum status debuginfo_trim_write(
+	const struct debuginfo_trim *trim, const char *out_path, struct err *e);

@@ -6,7 +6,6 @@
 #include "debuginfo/symtab/table.h"
 
 #include "base/hash.h"
-#include "debuginfo/symtab/format.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,27 +16,6 @@
 
 /* A table up to this stays in memory as it was checked. */
 #define KEEP_BYTES_MAX ((size_t)1 << 20)
-
-struct debuginfo_table {
-	const struct symtab_header *header; /* the mapping */
-	size_t bytes;
-	const struct symtab_segment *segments;
-	const struct symtab_region *regions;
-	const uint32_t *buckets;
-	const uint32_t *starts;
-	const struct symtab_place *places;
-	const struct symtab_node *nodes;
-	const struct symtab_function *functions;
-	const uint32_t *string_offsets;
-	const char *strings;
-	uint32_t segment_count;
-	uint32_t region_count;
-	uint32_t range_count;
-	uint32_t node_count;
-	uint32_t function_count;
-	uint32_t string_count;
-	bool mapped; /* else the bytes are the caller's */
-};
 
 static const struct {
 	const char *name;
@@ -260,7 +238,7 @@ void debuginfo_table_close(struct debuginfo_table *t)
 	free(t);
 }
 
-static struct str text(const struct debuginfo_table *t, uint32_t id)
+struct str debuginfo_table_text(const struct debuginfo_table *t, uint32_t id)
 {
 	uint32_t from = t->string_offsets[id];
 	return str_make(t->strings + from, t->string_offsets[id + 1] - from - 1);
@@ -304,8 +282,15 @@ bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct 
 	uint32_t range = debuginfo_table_range(t, vaddr);
 	if (range == UINT32_MAX || t->places[range].node == 0)
 		return false;
-	*out = (struct debuginfo_at){ t->places[range].node, t->places[range].line };
+	struct symtab_place p = t->places[range];
+	*out = (struct debuginfo_at){ p.node, debuginfo_table_left_out(t, p) ? 0 : p.line };
 	return true;
+}
+
+bool debuginfo_table_lacks(const struct debuginfo_table *t, uint64_t vaddr)
+{
+	uint32_t range = debuginfo_table_range(t, vaddr);
+	return range != UINT32_MAX && debuginfo_table_left_out(t, t->places[range]);
 }
 
 uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
@@ -317,8 +302,8 @@ uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginf
 		const struct symtab_node *n = &t->nodes[id];
 		const struct symtab_function *f = &t->functions[n->function];
 		out[count] = (struct debuginfo_frame){
-			.name = text(t, f->name),
-			.file = text(t, n->file),
+			.name = debuginfo_table_text(t, f->name),
+			.file = debuginfo_table_text(t, n->file),
 			.line = line,
 			.start_line = f->line,
 			.inlined = n->parent != 0,
@@ -385,10 +370,10 @@ enum status debuginfo_table_files(
 	for (uint32_t i = 0; i < t->node_count + t->function_count; i++) {
 		uint32_t file =
 			i < t->node_count ? t->nodes[i].file : t->functions[i - t->node_count].file;
-		if (told[file] || text(t, file).len == 0)
+		if (told[file] || debuginfo_table_text(t, file).len == 0)
 			continue;
 		told[file] = true;
-		enum status s = fn(ctx, text(t, file), e);
+		enum status s = fn(ctx, debuginfo_table_text(t, file), e);
 		if (s != OK)
 			return s;
 	}
@@ -409,6 +394,7 @@ void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_
 		.has_plt = h->flags & SYMTAB_PLT,
 		.has_gopclntab = h->flags & SYMTAB_GOPCLNTAB,
 		.has_eh_frame = h->flags & SYMTAB_EH_FRAME,
+		.trimmed = h->flags & SYMTAB_TRIMMED,
 		.dwarf_cut = h->flags & SYMTAB_DWARF_CUT,
 		.dwarf_damaged = h->flags & SYMTAB_DWARF_DAMAGED,
 	};
