@@ -241,6 +241,27 @@ static void finds_what_is_elsewhere(void **state)
 	made_runtime_end();
 }
 
+/* A function begins, or ends: its frame is not there yet, or lies below the stack pointer. */
+static void shows_functions_without_a_frame(void **state)
+{
+	(void)state;
+	for (unsigned has_begun = 0; has_begun < 3; has_begun++) {
+		struct x86_regs regs = { .ip = JIT + 0x20, .sp = SP0, .bp = CALLER_FP, .cs = 0x33 };
+		begin();
+		*world_word(SP0) = CALLEE;
+		put_word(FUNCTION(2) + 48, TAGGED(BYTECODES)); /* it is interpreted */
+		put_word(FUNCTION(2) + 40, 0);
+		if (has_begun == 0)
+			regs.di = TAGGED(FUNCTION(1));
+		if (has_begun == 1)
+			*world_word(SP0 + V8_GONE_FUNCTION) = TAGGED(FUNCTION(1));
+		const struct event_sample *s = world_sample_at(&regs);
+		CHECK(has_begun == 2 ? gap_in(s) == RUNTIME_GAP_INLINED : is_whole(s));
+		*world_word(SP0 + V8_GONE_FUNCTION) = 0;
+		made_runtime_end();
+	}
+}
+
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -320,6 +341,8 @@ static void ends_where_the_stack_is_too_deep(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_of_each_frame),
-	cmocka_unit_test(finds_what_is_elsewhere), cmocka_unit_test(says_why_frames_are_missing),
-	cmocka_unit_test(survives_any_word), cmocka_unit_test(survives_any_word_of_the_stack),
+	cmocka_unit_test(finds_what_is_elsewhere),
+	cmocka_unit_test(shows_functions_without_a_frame),
+	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(survives_any_word_of_the_stack),
 	cmocka_unit_test(ends_where_the_stack_is_too_deep))

@@ -28,6 +28,8 @@
 /* Words below the frame pointer. */
 #define V8_FRAME_CONTEXT (-8)
 #define V8_FRAME_FUNCTION (-16)
+/* From sp on, where the return address is: the function of a frame that was taken down. */
+#define V8_GONE_FUNCTION (-8 + V8_FRAME_FUNCTION)
 /* Registers of the interpreter, in w->regs. */
 #define V8_REG_OFFSET 1    /* r9 */
 #define V8_REG_BYTECODES 4 /* r12 */
@@ -39,7 +41,7 @@ enum v8_frame_part {
 	V8_FRAME_NONE,
 	V8_FRAME_PUSHED, /* the caller's rbp only */
 	V8_FRAME_EMPTY,  /* rbp is set, the rest is in registers */
-	V8_FRAME_GONE,
+	V8_FRAME_GONE,   /* what it was lies below sp */
 };
 
 static __always_inline __u64 v8_frame_word(const struct v8_scratch *v, __s32 from_fp)
@@ -136,17 +138,32 @@ static __always_inline enum v8_frame_part v8_frame_part(const __u8 *b)
 	return V8_FRAME_WHOLE;
 }
 
+/* The frame pointer leads to a frame, of which function is this code? That one's, of the function
+ * that is about to get a frame, or of the one that had one. */
+static __always_inline enum v8_frame_part v8_frame_of_code(const struct walk *w)
+{
+	__u64 pc = w->pc;
+	if (v8_runs(runtime_word(w->fp + (__s64)V8_FRAME_FUNCTION), pc))
+		return V8_FRAME_WHOLE;
+	if (v8_runs(w->regs[V8_REG_FUNCTION], pc))
+		return V8_FRAME_NONE;
+	if (v8_runs(runtime_word(w->sp + (__s64)V8_GONE_FUNCTION), pc))
+		return V8_FRAME_GONE;
+	return V8_FRAME_WHOLE;
+}
+
 /* The innermost function, which has no frame yet, or no more. */
 static __always_inline enum stack_end v8_frameless(struct walk *w, const struct runtime_record *r,
 	struct v8_scratch *v, enum v8_frame_part part)
 {
-	__u64 pc = 0, fp = w->fp;
+	__u64 pc = 0, fp = w->fp, function = w->regs[V8_REG_FUNCTION];
 	__u64 ra_at = w->sp + (part == V8_FRAME_PUSHED ? 8 : 0);
 	if (!read_stack(w, ra_at, &pc) || (part == V8_FRAME_PUSHED && !read_stack(w, w->sp, &fp)))
 		return STACK_END_READ_ERROR;
+	if (part == V8_FRAME_GONE)
+		function = runtime_word(w->sp + (__s64)V8_GONE_FUNCTION);
 	v->bytecodes = 0;
-	__u64 number =
-		part == V8_FRAME_GONE ? 0 : v8_function(&r->layout.v8, v, w->regs[V8_REG_FUNCTION]);
+	__u64 number = v8_runs(function, w->pc) ? v8_function(&r->layout.v8, v, function) : 0;
 	if (number)
 		v8_record_code(w, r, v, number);
 	w->pc_is_guess = 1;
@@ -170,6 +187,8 @@ __noinline int v8_frame(__u32 zero)
 	v8_begin_sample(w, v);
 	if (w->pc_is_exact && !w->code.native && read_user(b, sizeof(b), w->pc - 1))
 		part = v8_frame_part(b);
+	if (part == V8_FRAME_WHOLE && w->pc_is_exact && !w->code.native)
+		part = v8_frame_of_code(w);
 	if (part == V8_FRAME_NONE || part == V8_FRAME_PUSHED || part == V8_FRAME_GONE)
 		return v8_frameless(w, r, v, part);
 	if (fp < w->sp || fp - w->sp > V8_FRAME_BYTES_MAX || (fp & 7) ||

@@ -612,6 +612,28 @@ __noinline int v8_find_loop_code(__u64 address)
 	return 0;
 }
 
+/* Is the instruction at `address` in code of this JSFunction, but that of a long loop? Global:
+ * verified once. */
+__noinline int v8_runs(__u64 function, __u64 address)
+{
+	struct walk *w = walk_here();
+	struct v8_scratch *v = v8_scratch_here();
+	if (!w || !v || !config.walk_runtimes)
+		return 0;
+	const struct runtime_record *r = hotspot_record(w);
+	if (!r || !v8_read(v->function, V8_FUNCTION_BYTES, function))
+		return 0;
+	const struct v8_layout *l = &r->layout.v8;
+	if (!v8_is(v, V8_MAP_FUNCTION, v->function[0], l->type_function,
+		    l->type_function + V8_FUNCTION_TYPES))
+		return 0;
+	if (v8_is_in_code(l, v, v8_code_of(w, l, v), address))
+		return 1;
+	if (!v8_read(v->head, 16, v8_word(v->function, l->function_shared)))
+		return 0;
+	return v8_is_in_code(l, v, *(const volatile __u64 *)&v->head[1], address);
+}
+
 /* Which code executes the function of v->function at `address`. */
 static __always_inline enum v8_code_kind v8_find_code(
 	const struct walk *w, const struct v8_layout *l, struct v8_scratch *v, __u64 address)
