@@ -132,8 +132,8 @@ static enum status forward(struct scrape_target *t, struct str body, struct err 
 		s = pprof_encode(&p, &kept, e);
 		body = buf_view(&kept);
 	}
-	return s == OK ? t->pool->forward(
-				 t->pool->forward_ctx, t->labels, t->label_count, t->name, body, e)
+	return s == OK ? t->pool->forward(t->pool->forward_ctx, t->labels, t->label_count, t->name,
+				 body, t->wake_fd, e)
 		       : s;
 }
 

@@ -56,9 +56,10 @@ typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err
 NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
 	scrape_told_fn *told, struct scrape **out, struct err *e);
 /* The same, but each profile goes to `forward` as it was fetched (with keep_sample_type: what is
- * kept of it), when it is one. Called by several threads; a status but OK is the scrape's. */
+ * kept of it), when it is one. Called by several threads; a status but OK is the scrape's. It ends
+ * with E_CANCELED once `wake_fd` can be read: a reload that ends the target waits for it. */
 typedef enum status scrape_forward_fn(void *ctx, const struct scrape_label *labels, size_t count,
-	const char *name, struct str pprof, struct err *e);
+	const char *name, struct str pprof, int wake_fd, struct err *e);
 NODISCARD enum status scrape_start_forwarding(const char *path, scrape_forward_fn *forward,
 	void *ctx, scrape_told_fn *told, struct scrape **out, struct err *e);
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server without a store: it scrapes and hands on. Threads of targets share a few connections to
- * the other side; each call takes one that is free, or waits for one. A call that failed because
- * nobody was there is tried once more; then the profile is lost, counted, and the target bad. At
- * the end all calls are broken off: hundreds of them would last for minutes where nobody answers.
+ * A server without a store: it scrapes and hands on, and passes on what agents and other senders
+ * bring by gRPC. All share a few connections to the other side; each call takes one that is free,
+ * or waits for one: `free_fd` counts those. A call for a scrape that failed because nobody was
+ * there is tried once more; then the profile is lost, counted, and the target bad. What is passed
+ * on is not tried again: its sender does that. A reload that ends a target, and the end, break
+ * calls off: where nobody answers hundreds of them would last for minutes.
  *
- * The routes are those of the whole server that ask for no samples.
+ * The routes are those of the whole server that ask for no samples, and those of passed_on[].
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,26 +16,34 @@
 #include "schema/schema.h"
 #include "server/internal.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
-#define CLIENTS 4
+#define CLIENTS 8
+#define UPLOADS_MAX 8 /* streams; each has a connection of its own */
 #define SEND_TIMEOUT_NS (30 * NS_PER_SEC)
-#define AGAIN_NS (500 * NS_PER_MS)
+#define AGAIN_MS 500
+#define UPLOAD_TIMEOUT_NS (15 * 60 * NS_PER_SEC)
 #define MESSAGE_MAX (SCRAPE_ANSWER_MAX + ((size_t)1 << 20))
 #define ANSWER_MAX ((size_t)1 << 20)
 #define TOKEN_MAX ((size_t)64 << 10)
-#define PATH "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+#define LANE_PASSED 1
+#define PASSED_COUNT 7
+#define RAW "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
 
 #define FORWARD_METRICS(X)                                                               \
 	X(sent, COUNTER, "firn_forward_profiles_total", "Profiles that the store took.") \
 	X(bytes, COUNTER, "firn_forward_bytes_total", "Bytes of these.")                 \
 	X(lost, COUNTER, "firn_forward_profiles_lost_total",                             \
-		"Profiles that the store did not take, or that found nobody.")
+		"Profiles that the store did not take, or that found nobody.")           \
+	X(passed, COUNTER, "firn_forward_calls_total",                                   \
+		"Calls of agents and other senders that the store answered.")            \
+	X(failed, COUNTER, "firn_forward_calls_failed_total",                            \
+		"Such calls that the store refused, or that found nobody.")
 struct forward_metrics {
 	FORWARD_METRICS(METRIC_FIELD)
 };
@@ -42,12 +52,13 @@ struct scraper {
 	struct server server; /* config, scrape, guard: what its handlers look at */
 	const struct server_forward *to;
 	struct forward_metrics metrics;
-	pthread_mutex_t lock;
-	pthread_cond_t one_is_free;
+	pthread_mutex_t lock; /* of `free` */
 	struct net_client *free[CLIENTS];
 	uint32_t free_count;
+	int free_fd; /* a semaphore: how many of them are free; -1 */
 	int stop_fd; /* can be read at the end; -1 */
-	bool stopping;
+	atomic_int uploads;
+	char paths[PASSED_COUNT][SERVER_PATH_BYTES];
 };
 
 /* ---- sending ---- */
@@ -106,64 +117,75 @@ static enum status present(const struct server_forward *to, struct net_client *c
 	return s == OK ? net_client_header(c, "authorization", (const char *)value.data, e) : s;
 }
 
-/* NULL: it is the end. */
-static struct net_client *take_client(struct scraper *x)
+/* Waits for one until `wake_fd` can be read, as long as a call may take. */
+static enum status take_client(
+	struct scraper *x, int wake_fd, struct net_client **out, struct err *e)
 {
+	int64_t end_ns = clock_monotonic_ns() + SEND_TIMEOUT_NS;
+	for (;;) {
+		struct pollfd p[] = { { .fd = wake_fd, .events = POLLIN },
+			{ .fd = x->free_fd, .events = POLLIN } };
+		uint64_t one;
+		int64_t left_ns = end_ns - clock_monotonic_ns();
+		if (left_ns <= 0)
+			return err_set(e, E_UNAVAILABLE, "other calls wait for the store");
+		(void)poll(p, ARRAY_COUNT(p), (int)(left_ns / NS_PER_MS + 1));
+		if (p[0].revents)
+			return err_set(e, E_CANCELED, "the call is not wanted any more");
+		if (read(x->free_fd, &one, sizeof(one)) == sizeof(one))
+			break;
+	}
 	pthread_mutex_lock(&x->lock);
-	while (!x->free_count && !x->stopping)
-		pthread_cond_wait(&x->one_is_free, &x->lock);
-	struct net_client *c = x->stopping ? NULL : x->free[--x->free_count];
+	*out = x->free[--x->free_count];
 	pthread_mutex_unlock(&x->lock);
-	return c;
+	net_client_interrupt(*out, wake_fd, 0);
+	return OK;
 }
 
 static void give_client(struct scraper *x, struct net_client *c)
 {
-	pthread_mutex_lock(&x->lock);
-	x->free[x->free_count++] = c;
-	pthread_cond_signal(&x->one_is_free);
-	pthread_mutex_unlock(&x->lock);
-}
-
-static void break_off(struct scraper *x)
-{
 	uint64_t one = 1;
 	pthread_mutex_lock(&x->lock);
-	x->stopping = true;
-	pthread_cond_broadcast(&x->one_is_free);
+	x->free[x->free_count++] = c;
 	pthread_mutex_unlock(&x->lock);
-	if (x->stop_fd >= 0)
-		(void)!write(x->stop_fd, &one, sizeof(one));
+	(void)!write(x->free_fd, &one, sizeof(one));
 }
 
-static enum status send_once(
-	struct scraper *x, struct net_client *c, struct str message, struct err *e)
+static enum status call(struct scraper *x, struct net_client *c, const char *path,
+	struct str message, struct buf *answer, struct err *e)
+{
+	bool retry = false;
+	enum status s = present(x->to, c, e);
+	return s == OK ? net_client_rpc(c, path, message, SEND_TIMEOUT_NS, answer, &retry, e) : s;
+}
+
+static enum status send_profile(
+	struct scraper *x, struct net_client *c, struct str message, int wake_fd, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf answer;
-	bool retry = false;
+	struct pollfd wake = { .fd = wake_fd, .events = POLLIN };
 	buf_init(&answer, ANSWER_MAX);
-	enum status s = present(x->to, c, e);
-	return s == OK ? net_client_rpc(c, PATH, message, SEND_TIMEOUT_NS, &answer, &retry, e) : s;
+	enum status s = call(x, c, RAW, message, &answer, e);
+	if (s == E_UNAVAILABLE && poll(&wake, 1, AGAIN_MS) == 0)
+		s = call(x, c, RAW, message, &answer, e);
+	return s;
 }
 
 static enum status forward(void *ctx, const struct scrape_label *labels, size_t count,
-	const char *name, struct str pprof, struct err *e)
+	const char *name, struct str pprof, int wake_fd, struct err *e)
 {
 	struct scraper *x = ctx;
+	struct net_client *c = NULL;
 	CLEANUP(buf_deinit) struct buf message;
 	buf_init(&message, MESSAGE_MAX);
 	put_request(&message, x->to, labels, count, name, pprof);
 	enum status s = buf_status(&message);
-	struct net_client *c = take_client(x);
-	if (!c)
-		return err_set(e, E_CANCELED, "the scraper ends");
 	if (s == OK)
-		s = send_once(x, c, buf_view(&message), e);
-	if (s == E_UNAVAILABLE) {
-		nanosleep(&(struct timespec){ .tv_nsec = AGAIN_NS }, NULL);
-		s = send_once(x, c, buf_view(&message), e);
+		s = take_client(x, wake_fd, &c, e);
+	if (s == OK) {
+		s = send_profile(x, c, buf_view(&message), wake_fd, e);
+		give_client(x, c);
 	}
-	give_client(x, c);
 	metric_add(s == OK ? &x->metrics.sent : &x->metrics.lost, 1);
 	if (s == OK)
 		metric_add(&x->metrics.bytes, pprof.len);
@@ -171,7 +193,7 @@ static enum status forward(void *ctx, const struct scrape_label *labels, size_t 
 }
 
 static enum status open_client(
-	const struct server_forward *to, int stop_fd, struct net_client **out, struct err *e)
+	const struct server_forward *to, struct net_client **out, struct err *e)
 {
 	char address[512];
 	bool whole = strstr(to->address, "://");
@@ -188,8 +210,108 @@ static enum status open_client(
 	if (s != OK)
 		return s;
 	net_client_limit(*out, ANSWER_MAX);
-	net_client_interrupt(*out, stop_fd, 0);
 	return OK;
+}
+
+/* ---- what agents and other senders bring ---- */
+
+/* A call that the end breaks off is for its sender to try again. */
+static void passed(struct scraper *x, enum status s, struct err *e, struct net_response *out)
+{
+	metric_add(s == OK ? &x->metrics.passed : &x->metrics.failed, 1);
+	if (s == E_CANCELED)
+		s = err_set(e, E_UNAVAILABLE, "the scraper ends");
+	if (s != OK)
+		net_fail(out, err_prefix(e, s, "the store at %s", x->to->address), e);
+}
+
+static void path_of(const struct net_request *r, char out[SERVER_PATH_BYTES])
+{
+	snprintf(out, SERVER_PATH_BYTES, "%.*s", STR_ARG(r->path));
+}
+
+static void pass_call(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct scraper *x = ctx;
+	struct net_client *c = NULL;
+	struct err e = { 0 };
+	char path[SERVER_PATH_BYTES];
+	path_of(r, path);
+	enum status s = take_client(x, x->stop_fd, &c, &e);
+	if (s == OK) {
+		s = call(x, c, path, r->body, &out->body, &e);
+		give_client(x, c);
+	}
+	passed(x, s, &e, out);
+}
+
+static enum status next_message(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	return net_stream_receive(ctx, out, out_end, e);
+}
+
+static enum status pass_messages(struct scraper *x, const char *path, struct net_stream *stream,
+	struct buf *answer, struct err *e)
+{
+	struct net_client *c = NULL;
+	bool retry = false;
+	enum status s = open_client(x->to, &c, e);
+	if (s == OK) {
+		net_client_interrupt(c, x->stop_fd, SEND_TIMEOUT_NS);
+		s = present(x->to, c, e);
+	}
+	if (s == OK)
+		s = net_client_send(
+			c, path, next_message, stream, UPLOAD_TIMEOUT_NS, answer, &retry, e);
+	net_client_free(c);
+	return s;
+}
+
+static void pass_stream(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	struct scraper *x = ctx;
+	struct err e = { 0 };
+	char path[SERVER_PATH_BYTES];
+	path_of(r, path);
+	enum status s;
+	if (atomic_fetch_add(&x->uploads, 1) >= UPLOADS_MAX)
+		s = err_set(&e, E_UNAVAILABLE, "%d uploads are under way: try again", UPLOADS_MAX);
+	else
+		s = pass_messages(x, path, stream, &out->body, &e);
+	atomic_fetch_sub(&x->uploads, 1);
+	passed(x, s, &e, out);
+}
+
+static const struct {
+	const struct pb_service *service;
+	const char *method;
+	bool streams;
+} passed_on[PASSED_COUNT] = {
+	{ &schema_parca_profilestore, "WriteRaw", false },
+	{ &schema_parca_profilestore, "WriteArrow", false },
+	{ &schema_otlp_profiles_service, "Export", false },
+	{ &schema_parca_debuginfo, "ShouldInitiateUpload", false },
+	{ &schema_parca_debuginfo, "InitiateUpload", false },
+	{ &schema_parca_debuginfo, "MarkUploadFinished", false },
+	{ &schema_parca_debuginfo, "Upload", true },
+};
+
+static void put_passed(struct scraper *x, struct net_route *out)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(passed_on); i++) {
+		snprintf(x->paths[i], SERVER_PATH_BYTES, "/%s/%s", passed_on[i].service->name,
+			passed_on[i].method);
+		out[i] = (struct net_route){ .method = "POST",
+			.path = x->paths[i],
+			.fn = passed_on[i].streams ? NULL : pass_call,
+			.stream_fn = passed_on[i].streams ? pass_stream : NULL,
+			.ctx = x,
+			.is_rpc = true,
+			.lane = LANE_PASSED,
+			.rpc = pb_service_find(passed_on[i].service, passed_on[i].method),
+			.scope = AUTH_WRITE };
+	}
 }
 
 /* ---- the port ---- */
@@ -221,7 +343,7 @@ static enum status listen_now(struct scraper *x, struct err *e)
 {
 	struct server *s = &x->server;
 	const struct pb_method *targets = pb_service_find(&schema_parca_scrape, "Targets");
-	const struct net_route routes[] = {
+	struct net_route routes[PASSED_COUNT + 10] = {
 		{ "GET", "/healthy", server_handle_healthy, s, .on_loop = true,
 			.scope = SERVER_SCOPE_OPEN },
 		{ "GET", "/-/healthy", server_handle_healthy, s, .on_loop = true,
@@ -239,7 +361,9 @@ static enum status listen_now(struct scraper *x, struct err *e)
 		{ "GET", "/debug/pprof/heap", server_handle_self_heap, s, .scope = AUTH_ADMIN },
 	};
 	struct net_server_config c;
+	put_passed(x, routes + 10);
 	net_server_config_default(&c);
+	c.lane_workers[LANE_PASSED] = CLIENTS;
 	c.address = s->config->http_address;
 	c.listen_fd = s->config->listen_fd;
 	c.path_prefix = s->config->path_prefix;
@@ -264,8 +388,11 @@ static enum status start(struct scraper *x, struct err *e)
 	x->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (st == OK && x->stop_fd < 0)
 		st = err_os(e, "eventfd");
+	x->free_fd = eventfd(CLIENTS, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+	if (st == OK && x->free_fd < 0)
+		st = err_os(e, "eventfd");
 	for (; st == OK && x->free_count < CLIENTS; x->free_count += st == OK)
-		st = open_client(x->to, x->stop_fd, &x->free[x->free_count], e);
+		st = open_client(x->to, &x->free[x->free_count], e);
 	if (st == OK)
 		st = listen_now(x, e);
 	if (st == OK)
@@ -291,9 +418,8 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	memset(&x, 0, sizeof(x));
 	x.server.config = c;
 	x.to = to;
-	x.stop_fd = -1;
+	x.stop_fd = x.free_fd = -1;
 	pthread_mutex_init(&x.lock, NULL);
-	pthread_cond_init(&x.one_is_free, NULL);
 	log_info("starting", "version=" FIRN_VERSION " mode=scraper-only");
 	enum status st = start(&x, e);
 	if (st == OK)
@@ -306,14 +432,15 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	}
 	os_notify("STOPPING=1");
+	if (x.stop_fd >= 0)
+		(void)!write(x.stop_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 	net_server_stop(x.server.net);
-	break_off(&x);
 	scrape_stop(x.server.scrape);
 	while (x.free_count)
 		net_client_free(x.free[--x.free_count]);
 	fd_cleanup(&x.stop_fd);
+	fd_cleanup(&x.free_fd);
 	auth_close(x.server.auth);
-	pthread_cond_destroy(&x.one_is_free);
 	pthread_mutex_destroy(&x.lock);
 	log_info("stopped", "status=%s", status_name(st));
 	return st;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A scraper without a store hands what it fetched to one, with the labels of both, and says so. */
+/* A scraper without a store hands what it fetched to one, with the labels of both, passes on what
+ * others bring, and says so. */
 #include "test.h"
 
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pprof/pprof.h"
+#include "schema/schema.h"
 #include "self/self.h"
 #include "server/internal.h"
 
@@ -76,6 +78,41 @@ static void serve_heap(void *ctx, const struct net_request *r, struct net_respon
 	profile_deinit(&p);
 }
 
+/* Answers with the parts of an upload, joined. */
+static void take_upload(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	struct err e = { 0 };
+	struct str part;
+	bool end = false;
+	(void)ctx;
+	CHECK_STR(net_header_find(r, "authorization"), "Bearer tok");
+	while (!end) {
+		CHECK_OK(net_stream_receive(stream, &part, &end, &e), &e);
+		if (!end)
+			buf_str(&out->body, part);
+	}
+}
+
+static void answer(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	if (str_eq(r->body, STR("no"))) {
+		struct err e = { 0 };
+		net_fail(out, err_set(&e, E_DENIED, "not you"), &e);
+	}
+	buf_str(&out->body, r->body);
+}
+
+static enum status next_part(void *ctx, struct str *out, bool *out_end, struct err *e)
+{
+	int *at = ctx;
+	(void)e;
+	*out_end = ++*at > 3;
+	*out = STR("part,");
+	return OK;
+}
+
 static struct server_config config;
 static struct server_forward to;
 static volatile sig_atomic_t stop;
@@ -121,13 +158,83 @@ static bool says(const char *address, const char *target, const char *text)
 	return strstr((const char *)out.data, text) != NULL;
 }
 
+#define DEBUGINFO "/parca.debuginfo.v1alpha1.DebuginfoService/"
+
+/* As an agent sends: its own token is not the store's business. */
+static void passes_on(const char *address)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	struct net_client *c = NULL;
+	struct err e = { 0 };
+	char url[300];
+	bool retry;
+	int at = 0;
+	buf_init(&out, 1 << 20);
+	snprintf(url, sizeof(url), "http://%s", address);
+	CHECK_OK(net_client_new(url, &c, &e), &e);
+	CHECK_OK(net_client_header(c, "authorization", "Bearer other", &e), &e);
+	CHECK_OK(net_client_rpc(c, DEBUGINFO "InitiateUpload", STR("question"), 60 * NS_PER_SEC,
+			 &out, &retry, &e),
+		&e);
+	CHECK_STR(buf_view(&out), "question");
+	buf_clear(&out);
+	CHECK(net_client_rpc(c, DEBUGINFO "InitiateUpload", STR("no"), 60 * NS_PER_SEC, &out,
+		      &retry, &e) == E_DENIED);
+	CHECK(strstr(e.text, "not you"));
+	CHECK_OK(net_client_send(
+			 c, DEBUGINFO "Upload", next_part, &at, 60 * NS_PER_SEC, &out, &retry, &e),
+		&e);
+	CHECK_STR(buf_view(&out), "part,part,part,");
+	net_client_free(c);
+	CHECK(says(address, "/metrics", "firn_forward_calls_total 2"));
+	CHECK(says(address, "/metrics", "firn_forward_calls_failed_total 1"));
+}
+
+static void write_jobs(const char *path, const char *target, const char *label)
+{
+	FILE *f = fopen(path, "w");
+	CHECK(f);
+	fprintf(f,
+		"scrape_configs:\n- job_name: j\n  scrape_interval: 1s\n  static_configs: "
+		"[{targets: ['%s'], labels: {l: %s}}]\n  profiling_config: {pprof_config: {block: "
+		"{enabled: false}, goroutine: {enabled: false}, mutex: {enabled: false}, "
+		"process_cpu: "
+		"{enabled: false}, memory: {path: /heap, keep_sample_type: [{type: inuse_space, "
+		"unit: bytes}]}}}\n",
+		target, label);
+	CHECK(fclose(f) == 0);
+}
+
+static void reload(const char *address)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	struct fetch_config c = { .address = address };
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	int code = 0;
+	buf_init(&out, 1 << 20);
+	CHECK_OK(fetch_new(&c, &f, &e), &e);
+	CHECK_OK(fetch_post(f, "/-/reload", NULL, STR(""), 60 * NS_PER_SEC, &code, &out, &e), &e);
+	CHECK(code == 200);
+	fetch_free(f);
+}
+
 static void hands_on(void **state)
 {
 	(void)state;
-	static const struct net_route routes[] = {
+	const struct net_route routes[] = {
 		{ .method = "POST",
 			.path = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw",
 			.fn = take,
+			.is_rpc = true },
+		{ .method = "POST",
+			.path = DEBUGINFO "InitiateUpload",
+			.fn = answer,
+			.is_rpc = true },
+		{ .method = "POST",
+			.path = DEBUGINFO "Upload",
+			.stream_fn = take_upload,
+			.rpc = pb_service_find(&schema_parca_debuginfo, "Upload"),
 			.is_rpc = true },
 		{ .method = "GET", .path = "/heap", .fn = serve_heap },
 	};
@@ -139,16 +246,10 @@ static void hands_on(void **state)
 	int fd = mkstemp(path);
 	net_server_config_default(&c);
 	c.address = "127.0.0.1:0";
-	CHECK_OK(net_server_start(&c, routes, 2, &store, &e), &e);
+	CHECK_OK(net_server_start(&c, routes, ARRAY_COUNT(routes), &store, &e), &e);
 	snprintf(store_address, sizeof(store_address), "%s", net_server_address(store));
 	CHECK(fd >= 0 && pipe(ready) == 0);
-	dprintf(fd,
-		"scrape_configs:\n- job_name: j\n  scrape_interval: 1s\n  static_configs: "
-		"[{targets: ['%s']}]\n  profiling_config: {pprof_config: {block: {enabled: "
-		"false}, goroutine: {enabled: false}, mutex: {enabled: false}, process_cpu: "
-		"{enabled: false}, memory: {path: /heap, keep_sample_type: [{type: inuse_space, "
-		"unit: bytes}]}}}\n",
-		net_server_address(store));
+	write_jobs(path, net_server_address(store), "one");
 	server_config_default(&config);
 	config.http_address = "127.0.0.1:0";
 	config.config_path = path;
@@ -174,10 +275,18 @@ static void hands_on(void **state)
 	atomic_store(&refuses, 1);
 	UNTIL(says(address, "/api/targets", "too much"));
 	CHECK(!says(address, "/metrics", "firn_forward_profiles_lost_total 0"));
-	/* A store that says nothing does not keep it from ending: a call may take 30 s. */
+	passes_on(address);
+	/* A store that says nothing keeps it neither from reading its file again nor from ending: a
+	 * call may take 30 s. */
 	atomic_store(&hangs, 1);
 	UNTIL(atomic_load(&hanging));
 	int64_t begun_ns = clock_monotonic_ns();
+	write_jobs(path, net_server_address(store), "two");
+	reload(address);
+	CHECK(clock_monotonic_ns() - begun_ns < 20 * NS_PER_SEC);
+	atomic_store(&hanging, 0);
+	UNTIL(atomic_load(&hanging));
+	begun_ns = clock_monotonic_ns();
 	CHECK(pthread_kill(thread, SIGUSR1) == 0);
 	CHECK(pthread_join(thread, NULL) == 0);
 	CHECK(clock_monotonic_ns() - begun_ns < 20 * NS_PER_SEC);
