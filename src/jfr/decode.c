@@ -157,6 +157,8 @@ static enum status class_name(struct decoder *d, const struct jfr_value *key, st
 	if (s == OK)
 		s = constant_text(d, &v[0], symbol_fields, out);
 	if (s == OK)
+		s = jfr_stable_name(d->c, out);
+	if (s == OK)
 		s = profile_add_string(d->out, *out, &string);
 	if (s == OK)
 		keep_made(k, MADE_CLASS, string);
@@ -377,6 +379,8 @@ enum slot {
 	SLOT_CONTEXT,
 	SLOT_SPAN,
 	SLOT_SPAN_NAME,
+	SLOT_TRACE_HIGH,
+	SLOT_TRACE_LOW,
 	SLOT_COUNT
 };
 static_assert(SLOT_COUNT < JFR_VALUES_MAX, "values");
@@ -385,7 +389,7 @@ static_assert(SLOT_COUNT < JFR_VALUES_MAX, "values");
 #define FIELDS(thread, size)                                                                       \
 	{                                                                                          \
 		"stackTrace", thread, size, "duration", "state", "samples", "contextId", "spanId", \
-			"spanName", NULL                                                           \
+			"spanName", "traceIdHi", "traceIdLo", NULL                                 \
 	}
 static const char *const execution_fields[] = FIELDS("sampledThread", "weight");
 static const char *const tlab_fields[] = FIELDS("eventThread", "tlabSize");
@@ -393,9 +397,21 @@ static const char *const outside_fields[] = FIELDS("eventThread", "allocationSiz
 static const char *const weight_fields[] = FIELDS("eventThread", "weight");
 static const char *const malloc_fields[] = FIELDS("eventThread", "size");
 
+/* trace_id=…, of its two halves. */
+static enum status make_trace(
+	struct decoder *d, const struct jfr_value *v, struct profile_label *out)
+{
+	char text[33];
+	snprintf(text, sizeof(text), "%016llx%016llx",
+		(unsigned long long)v[SLOT_TRACE_HIGH].number,
+		(unsigned long long)v[SLOT_TRACE_LOW].number);
+	enum status s = profile_add_string(d->out, STR("trace_id"), &out->name);
+	return s == OK ? profile_add_string(d->out, str_of(text), &out->value) : s;
+}
+
 static enum status make_labels(struct decoder *d, const struct jfr_value *v, uint32_t *out)
 {
-	struct profile_label labels[JFR_CONTEXT_LABELS_MAX + 2];
+	struct profile_label labels[JFR_CONTEXT_LABELS_MAX + 3];
 	uint32_t count = 0, more = 0, thread;
 	uint64_t context = v[SLOT_CONTEXT].number, span = v[SLOT_SPAN].number;
 	enum status s = make_thread(d, &v[SLOT_THREAD], &thread);
@@ -403,6 +419,8 @@ static enum status make_labels(struct decoder *d, const struct jfr_value *v, uin
 		labels[count++] = (struct profile_label){ d->thread_name, thread };
 	if (d->event_value)
 		labels[count++] = (struct profile_label){ d->event_name, d->event_value };
+	if (s == OK && (v[SLOT_TRACE_HIGH].number || v[SLOT_TRACE_LOW].number))
+		s = make_trace(d, v, &labels[count++]);
 	if (s == OK && d->options->context && (context || span))
 		s = d->options->context(d->options->ctx, context, span, v[SLOT_SPAN_NAME].number,
 			d->out, labels + count, JFR_CONTEXT_LABELS_MAX, &more);
@@ -411,23 +429,45 @@ static enum status make_labels(struct decoder *d, const struct jfr_value *v, uin
 	return added(d, s, "labels");
 }
 
-static uint32_t is_sleeping(struct str state)
+enum state { STATE_OTHER, STATE_SLEEPING, STATE_RUNNABLE };
+
+static uint32_t state_of(struct str state)
 {
-	return str_eq(state, STR("STATE_SLEEPING"));
+	return str_eq(state, STR("STATE_SLEEPING"))   ? STATE_SLEEPING
+	       : str_eq(state, STR("STATE_RUNNABLE")) ? STATE_RUNNABLE
+						      : STATE_OTHER;
+}
+
+static enum status read_state(struct decoder *d, const struct jfr_value *v, uint32_t *out)
+{
+	static const char *const fields[] = { "name", NULL };
+	return make_number(d, &v[SLOT_STATE], MADE_STATE, fields, state_of, out);
 }
 
 static enum status add_execution(
 	struct decoder *d, const struct jfr_value *v, uint32_t stack, uint32_t own)
 {
-	static const char *const fields[] = { "name", NULL };
-	uint32_t sleeping = 0;
+	uint32_t state = STATE_OTHER;
 	uint64_t period = (uint64_t)d->options->period_ns;
-	enum status s = make_number(d, &v[SLOT_STATE], MADE_STATE, fields, is_sleeping, &sleeping);
-	if (s == OK && !sleeping)
+	enum status s = read_state(d, v, &state);
+	if (s == OK && state != STATE_SLEEPING)
 		s = add_value(d, TYPE_CPU, stack, own, period);
 	if (s == OK && str_eq(str_of(d->event), STR("wall")))
 		s = add_value(d, TYPE_WALL, stack, own, period);
 	return s;
+}
+
+/* A thread that runs whenever the clock looks at it is on a CPU, as far as the clock can tell. */
+static enum status add_wall(
+	struct decoder *d, const struct jfr_value *v, uint32_t stack, uint32_t own, uint64_t times)
+{
+	uint32_t state = STATE_OTHER;
+	uint64_t most = (uint64_t)(INT64_MAX / MAX(d->options->period_ns, 1));
+	uint64_t value = MIN(times, most) * (uint64_t)d->options->period_ns;
+	enum status s = read_state(d, v, &state);
+	if (s == OK && state == STATE_RUNNABLE && str_eq(str_of(d->event), STR("wall")))
+		s = add_value(d, TYPE_CPU, stack, own, value);
+	return s == OK ? add_value(d, TYPE_WALL, stack, own, value) : s;
 }
 
 static uint64_t ticks_ns(const struct decoder *d, uint64_t ticks)
@@ -471,8 +511,7 @@ static enum status add_event(struct decoder *d, enum event event, struct reader 
 	case EVENT_EXECUTION:
 		return add_execution(d, v, stack, own);
 	case EVENT_WALL:
-		times = MIN(times, (uint64_t)(INT64_MAX / MAX(d->options->period_ns, 1)));
-		return add_value(d, TYPE_WALL, stack, own, times * (uint64_t)d->options->period_ns);
+		return add_wall(d, v, stack, own, times);
 	case EVENT_TLAB:
 		return add_pair(d, TYPE_TLAB_OBJECTS, size, stack, own);
 	case EVENT_OUTSIDE:

@@ -60,7 +60,7 @@ struct jfr_value {
 	bool is_constant;
 	size_t at; /* of a list: offset of the first element */
 };
-#define JFR_VALUES_MAX 10
+#define JFR_VALUES_MAX 12
 
 /* LEB128 whose ninth byte has eight bits. */
 uint64_t jfr_varint(struct reader *r);
@@ -101,6 +101,12 @@ NODISCARD enum status jfr_chunk_next(
 	struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out, bool *out_end);
 /* MAP_NONE: no such class. */
 uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id);
+
+/* ---- names.c ---- */
+
+/* "App$$Lambda_" of "App$$Lambda$669.0x0000000800fd7318": what is made anew in each process is cut
+ * off. It lies in the chunk, in its arena or in the program. */
+NODISCARD enum status jfr_stable_name(struct jfr_chunk *c, struct str *io);
 
 /* ---- metadata.c ---- */
 

@@ -9,7 +9,8 @@
  * type, grafana/jfr-parser.
  *
  *	jdk.ExecutionSample (not sleeping)  process_cpu:cpu:nanoseconds:cpu:nanoseconds
- *	   the same, of a recording of wall; profiler.WallClockSample
+ *	profiler.WallClockSample (runnable), of a recording of wall: the same
+ *	   both, of a recording of wall; profiler.WallClockSample
  *	                                    wall:wall:nanoseconds:wall:nanoseconds
  *	jdk.ObjectAllocationInNewTLAB       memory:alloc_in_new_tlab_{objects:count,bytes:bytes}:space:bytes
  *	jdk.ObjectAllocationOutsideTLAB     memory:alloc_outside_tlab_{objects:count,bytes:bytes}:space:bytes
@@ -19,8 +20,9 @@
  *	jdk.JavaMonitorEnter                mutex:{contentions:count,delay:nanoseconds}:mutex:count
  *	jdk.ThreadPark                      block:{contentions:count,delay:nanoseconds}:block:count
  *
- * Frames are "package/Class.method" with their line. Labels of a sample: thread_name, jfr_event
- * (what async-profiler sampled by) and what the caller knows of its context.
+ * Frames are "package/Class.method" with their line; what a JVM numbers anew in each process is cut
+ * off ("App$$Lambda_.run"). Labels of a sample: thread_name, jfr_event (what async-profiler sampled
+ * by), trace_id, and what the caller knows of its context.
  */
 /* clang-format on */
 #pragma once

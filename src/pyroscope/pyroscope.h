@@ -12,7 +12,7 @@
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,
  * __delta__) are dropped, but for __name__. A series without service_name gets one: of /ingest the
  * application's name, else "unspecified". Types whose sums say nothing (inuse_*, goroutines, live)
- * are gauges, and all types of a profile whose duration nobody says; the others are deltas.
+ * are gauges; the others are deltas, also where nobody says how long the profile took.
  */
 #pragma once
 

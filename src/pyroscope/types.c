@@ -152,7 +152,7 @@ static enum status finish_head(
 		h->time_ns = m->from_ns;
 	if (h->duration_ns == 0)
 		h->duration_ns = m->duration_ns;
-	t.delta = h->duration_ns != 0 && !m->average && !(c && c->average) && !is_gauge(type);
+	t.delta = !m->average && !(c && c->average) && !is_gauge(type);
 	if (name)
 		t.name = name;
 	return profile_add_type(p, &t, &h->type);

@@ -11,6 +11,7 @@
 
 /* Sets of labels in one answer. */
 #define SETS_MAX 10000
+#define SET_BYTES_MAX ((size_t)1 << 20)
 
 /* ---- lists of texts ---- */
 
@@ -194,6 +195,13 @@ static enum status label_values(struct server_call *c)
 
 /* ---- Series: the sets of values that some labels have together ---- */
 
+/* Those of all types: each once. */
+struct sets_found {
+	struct buf set; /* the one that is made now: types.v1.Labels */
+	struct texts sets;
+	struct map index; /* of sets */
+};
+
 struct sets {
 	struct server_call *c;
 	const struct pyroscope_query *in;
@@ -201,28 +209,50 @@ struct sets {
 	const struct samples_type *type;
 	struct selector_matcher chosen[PYROSCOPE_LIST_MAX];
 	uint32_t chosen_count;
-	size_t *count;
+	struct sets_found *found;
 };
+
+static bool set_equal(const void *ctx, uint32_t value, const void *key)
+{
+	return str_eq(((const struct texts *)ctx)->v[value], *(const struct str *)key);
+}
+
+/* The set in found->set: to the answer, if it says something that no set before it said. */
+static enum status keep_set(struct server_call *c, struct sets_found *found)
+{
+	struct str set = buf_view(&found->set);
+	uint64_t hash = hash64(set.p, set.len);
+	enum status s = buf_status(&found->set);
+	if (s != OK)
+		return err_set(c->e, s, "a set of labels");
+	if (!set.len || map_find(&found->index, hash, set_equal, &found->sets, &set) != MAP_NONE)
+		return OK;
+	if (found->sets.count == SETS_MAX)
+		return err_set(c->e, E_LIMIT, "more than %d sets of labels", SETS_MAX);
+	char *copy = arena_copy(&c->a, set.p, set.len);
+	if (!copy || !map_insert(&found->index, hash, (uint32_t)found->sets.count))
+		return server_call_no_memory(c);
+	pb_put_str(c->out, 2, set);
+	return add_text(c, &found->sets, str_make(copy, set.len));
+}
 
 static enum status put_set(struct sets *x)
 {
 	struct server_call *c = x->c;
-	if (++*x->count > SETS_MAX)
-		return err_set(c->e, E_LIMIT, "more than %d sets of labels", SETS_MAX);
-	size_t set = pb_begin(c->out, 2);
+	struct buf *set = &x->found->set;
 	uint32_t k = 0;
+	buf_clear(set);
 	for (uint32_t i = 0; i < x->in->names.count; i++) {
 		struct str name = x->in->names.v[i];
 		if (querier_is_type_label(name)) {
-			querier_put_pair(c->out, name, querier_type_part(x->type, name, c));
+			querier_put_pair(set, name, querier_type_part(x->type, name, c));
 		} else if (k < x->chosen_count) {
 			if (x->chosen[k].value.len)
-				querier_put_pair(c->out, name, x->chosen[k].value);
+				querier_put_pair(set, name, x->chosen[k].value);
 			k++;
 		}
 	}
-	pb_end(c->out, set);
-	return OK;
+	return keep_set(c, x->found);
 }
 
 /* The values that the next label has beside those chosen already, and its being absent where
@@ -284,17 +314,20 @@ static enum status put_all_sets(struct sets *x)
 	if (s == OK && count)
 		s = query_range(c->engine, &q, names, count, &c->a, &range, c->e);
 	for (size_t i = 0; s == OK && i < range.count; i++) {
-		if (++*x->count > SETS_MAX)
-			return err_set(c->e, E_LIMIT, "more than %d sets of labels", SETS_MAX);
-		size_t set = pb_begin(c->out, 2);
+		struct buf *set = &x->found->set;
+		buf_clear(set);
 		for (size_t k = 0; k < QUERIER_TYPE_LABELS; k++) {
 			struct str name = str_of(querier_type_labels[k]);
-			querier_put_pair(c->out, name, querier_type_part(x->type, name, c));
+			querier_put_pair(set, name, querier_type_part(x->type, name, c));
 		}
-		for (size_t k = 0; k < count; k++)
-			if (range.series[i].values[k].len)
-				querier_put_pair(c->out, names[k], range.series[i].values[k]);
-		pb_end(c->out, set);
+		for (size_t k = 0; k < count; k++) {
+			struct str value = range.series[i].values[k];
+			if (value.len && str_eq(names[k], STR("service_name")))
+				querier_put_pair(set, STR("__service_name__"), value);
+			if (value.len)
+				querier_put_pair(set, names[k], value);
+		}
+		s = keep_set(c, x->found);
 	}
 	return s;
 }
@@ -303,7 +336,8 @@ static enum status series(struct server_call *c)
 {
 	struct pyroscope_query q;
 	struct querier_types types = { 0 };
-	size_t count = 0;
+	struct sets_found found = { 0 };
+	buf_init(&found.set, SET_BYTES_MAX);
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_SERIES, &q, c->e);
 	if (s == OK)
 		s = querier_types_list(c, q.start_ms, q.end_ms, &types);
@@ -311,11 +345,13 @@ static enum status series(struct server_call *c)
 		CLEANUP(querier_filter_deinit) struct querier_filter f = { 0 };
 		s = querier_filter_read(c, q.matchers.count ? q.matchers.v[i] : STR(""), &f);
 		for (size_t k = 0; s == OK && k < types.count; k++) {
-			struct sets x = { c, &q, &f, &types.v[k], .count = &count };
+			struct sets x = { c, &q, &f, &types.v[k], .found = &found };
 			if (querier_type_fits(c, &f, &types.v[k]) && !is_twin(&types, k))
 				s = q.names.count ? choose(&x, 0) : put_all_sets(&x);
 		}
 	}
+	buf_deinit(&found.set);
+	map_deinit(&found.index);
 	return s;
 }
 

@@ -75,11 +75,18 @@ static void tells_wall(void **state)
 	maker_execution(&m, 1, 2, 1, 0);
 	maker_execution(&m, 1, 2, 2, 0);
 	struct buf *b = maker_event(&m, ID_WALL);
-	buf_put(b, "\x01\x01\x02\x02\x05", 5);
+	buf_put(b, "\x01\x01\x02\x02\x05\x00\x00", 7); /* asleep */
 	maker_event_end(&m);
+	b = maker_event(&m, ID_WALL);
+	buf_put(b, "\x01\x01\x02\x01\x03\x10\x7f", 7); /* runnable, in a trace */
+	maker_event_end(&m);
+#define TRACED                                                                            \
+	"{jfr_event=wall,thread_name=worker,trace_id=0000000000000010000000000000007f,} " \
+	"App.main\n"
 #define LABELS "{jfr_event=wall,thread_name=worker,} App.main\n"
 	decode(maker_end(&m), (struct jfr_options){ 0 },
-		"10000000 " CPU LABELS "70000000 " WALL LABELS);
+		"10000000 " CPU LABELS "70000000 " WALL LABELS "30000000 " CPU TRACED
+		"30000000 " WALL TRACED);
 	maker_deinit(&m);
 }
 

@@ -12,7 +12,7 @@
 /* What a test changes; all 0 gives a plain request. */
 struct request {
 	const char *name;
-	bool no_name, gzip, torn_gzip, empty, no_time, no_service, torn, bad_pprof;
+	bool no_name, gzip, torn_gzip, empty, no_time, no_duration, no_service, torn, bad_pprof;
 };
 
 static void put_label(struct buf *b, const char *name, const char *value)
@@ -32,8 +32,9 @@ static void put_file(struct buf *b, const struct request *q)
 	if (q->bad_pprof)
 		buf_cstr(&file, "hello");
 	else
-		say_pprof(&file, &(struct pprof_example){
-					 "cpu", NULL, q->no_time ? 0 : 1700000000000000000, 5 });
+		say_pprof(&file,
+			&(struct pprof_example){ "cpu", NULL, q->no_time ? 0 : 1700000000000000000,
+				q->no_duration ? 0 : 5 });
 	CHECK(codec_gzip(file.data, file.len, 6, &packed) == OK);
 	if (q->torn_gzip)
 		packed.len -= 9;
@@ -77,6 +78,10 @@ static void reads_requests(void **state)
 			TYPE "1700000000000000000 " SCOPE "py.app,}{span_id=abc,} main\n" },
 		{ { .no_time = true },
 			TYPE "1700000001000000000 " SCOPE "py.app,}{span_id=abc,} main\n" },
+		/* Sums, also where nobody says how long it took. */
+		{ { .no_duration = true },
+			"5 process_cpu:cpu:count:::delta 0 1700000000000000000 " SCOPE
+			"py.app,}{span_id=abc,} main\n" },
 		{ { .no_service = true },
 			TYPE "1700000000000000000 " SCOPE "unspecified,}{span_id=abc,} main\n" },
 	};

@@ -41,6 +41,16 @@ static void lists_sets(void **state)
 	ask_gone_value = true;
 	querier_call(server_querier_series, &b, E_CANCELED);
 	ask_gone_value = false;
+	/* What two selectors have is one set, and a set of nothing is none. */
+	buf_clear(&b);
+	pb_put_str(&b, 1, STR("{comm=~\".+\"}"));
+	pb_put_str(&b, 1, STR("{comm=\"b\"}"));
+	pb_put_str(&b, 2, STR("comm"));
+	sets = querier_call(server_querier_series, &b, OK);
+	CHECK(made_find(sets, 2, 1).number == 2 && made_find(sets, 2, 2).number == 0);
+	buf_clear(&b);
+	pb_put_str(&b, 2, STR("service_name"));
+	CHECK(querier_call(server_querier_series, &b, OK).len == 0);
 }
 
 int main(void)
