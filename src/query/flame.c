@@ -14,6 +14,7 @@ struct emitter {
 	struct arena *a;
 	struct query_flame *out;
 	uint32_t *numbers; /* of tables.strings: number in out->strings + 1; 0: not used yet */
+	bool chart;
 };
 
 static bool make_columns(struct query_flame *f, size_t count, struct arena *a)
@@ -65,6 +66,8 @@ static bool write_node(struct emitter *m, uint32_t i)
 	f->parent[i] = n->parent;
 	f->self[i] = n->self;
 	f->total[i] = n->total;
+	if (f->time_ns)
+		f->time_ns[i] = n->time_ns;
 	if (i == 0)
 		return true;
 	if (n->line == QUERY_LINE_NONE)
@@ -91,6 +94,8 @@ static enum status emit(struct emitter *m, struct arena *work, struct err *e)
 	f->strings =
 		ARENA_ARRAY(m->a, struct str, MIN(count * 3 + 1, texts + m->t->stacks.group_count));
 	bool good = f->strings && make_columns(f, count, m->a) && number_string(m, 0, &empty);
+	if (good && m->chart)
+		good = (f->time_ns = ARENA_ARRAY(m->a, int64_t, count)) != NULL;
 	for (uint32_t i = 0; good && i < count; i++)
 		good = write_node(m, i);
 	f->count = (uint32_t)count;
@@ -117,10 +122,15 @@ static enum status flame_of(const struct query_tree *t, const struct query_repor
 		s = query_fold_make(
 			&fold, t, r, QUERY_TRIM_WHOLE, least, work->limit - work->used, e);
 		least *= 2;
-	} while (s == OK && fold.nodes.len > QUERY_FLAME_NODES_MAX);
+	} while (s == OK && !r->chart && fold.nodes.len > QUERY_FLAME_NODES_MAX);
 	if (s != OK)
 		return s;
-	struct emitter m = { .t = t, .fold = &fold, .a = a, .out = out };
+	if (r->chart && fold.nodes.len > QUERY_CHART_NODES_MAX)
+		return err_set(e, E_LIMIT,
+			"a flame chart of %zu calls, at most %u are drawn: choose a shorter time "
+			"range or a narrower selector",
+			fold.nodes.len, QUERY_CHART_NODES_MAX);
+	struct emitter m = { .t = t, .fold = &fold, .a = a, .out = out, .chart = r->chart };
 	return emit(&m, work, e);
 }
 
@@ -158,8 +168,9 @@ struct query_report_request query_shown_request(
 		.calls = r->calls,
 		.call_count = r->call_count,
 		.by = QUERY_BY_SHOWN,
-		.invert = r->invert,
-		.trim = r->trim,
+		.chart = r->chart,
+		.invert = r->invert && !r->chart,
+		.trim = r->chart ? 0 : r->trim,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx,
 		.deadline_ns = r->deadline_ns };

@@ -56,6 +56,36 @@ static void column_depth(struct buf *b, const struct query_flame *f)
 	buf_u8(b, ']');
 }
 
+/* Root and labels have no time of their own. */
+static bool has_time(const struct query_flame *f, uint32_t i)
+{
+	return i > 0 && (f->parent[i] > 0 || f->time_ns[i] != 0);
+}
+
+/* The first instant of a chart, at a whole millisecond. */
+static int64_t begin_of(const struct query_flame *f)
+{
+	int64_t least = INT64_MAX;
+	for (uint32_t i = 1; i < f->count; i++)
+		if (has_time(f, i))
+			least = MIN(least, f->time_ns[i]);
+	return least == INT64_MAX ? 0 : least - least % NS_PER_MS;
+}
+
+/* In microseconds after the first instant: absolute nanoseconds are no numbers of JavaScript. */
+static void column_time(struct buf *b, const struct query_flame *f)
+{
+	int64_t begin = begin_of(f);
+	query_json_key(b, "time");
+	buf_u8(b, '[');
+	for (uint32_t i = 0; i < f->count; i++) {
+		if (i > 0)
+			buf_u8(b, ',');
+		query_json_i64(b, has_time(f, i) ? query_sub(f->time_ns[i], begin) / 1000 : 0);
+	}
+	buf_u8(b, ']');
+}
+
 void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
 {
 	buf_u8(b, '{');
@@ -99,5 +129,10 @@ void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
 	column_u8(b, "inlined", f->inlined, f->count);
 	column_i64(b, "self", f->self, f->count);
 	column_i64(b, "total", f->total, f->count);
-	buf_cstr(b, "}}");
+	if (f->time_ns)
+		column_time(b, f);
+	buf_u8(b, '}');
+	if (f->time_ns)
+		query_json_pair_i64(b, "begin", begin_of(f) / NS_PER_MS);
+	buf_u8(b, '}');
 }

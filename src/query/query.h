@@ -18,6 +18,8 @@
 #define QUERY_TIME_MAX_NS (60 * NS_PER_SEC)
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
+/* Nodes of one flame chart: a sample has some of its own. */
+#define QUERY_CHART_NODES_MAX (1u << 18)
 #define QUERY_PENDING_FILES_MAX 16
 
 struct query_engine {
@@ -42,9 +44,13 @@ struct query_request {
 	bool by_total; /* rows of a table by total, else by self */
 	/* Values of a `samples:count` type stay counts; of a flame graph and query_range() only. */
 	bool counts;
-	bool required;  /* a report without samples is E_NOTFOUND and says why; else it is empty */
-	bool invert;    /* flame graph from the leaves up */
-	bool depth;     /* flame graph as JSON: the depth of each node in place of its parent */
+	bool required; /* a report without samples is E_NOTFOUND and says why; else it is empty */
+	bool invert;   /* flame graph from the leaves up */
+	bool depth;    /* flame graph as JSON: the depth of each node in place of its parent */
+	/* Flame graph in the order of time, a call as long as samples of it follow each other: not
+	 * inverted, nothing trimmed, as JSON only; E_LIMIT above QUERY_CHART_NODES_MAX nodes. By a
+	 * label all its values have a node, and what has none is right below the root. */
+	bool chart;
 	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
@@ -83,6 +89,7 @@ struct query_flame {
 	uint8_t *inlined;
 	int64_t *self;
 	int64_t *total;
+	int64_t *time_ns; /* of a chart: of the first sample; 0 for root and labels. Else NULL */
 	struct str *strings;
 	uint32_t string_count;
 	struct str unit;           /* of the values, after scaling: "nanoseconds" */

@@ -225,6 +225,8 @@ enum status query_write_flame(const struct query_engine *q, const struct query_r
 	CLEANUP(arena_deinit) struct arena a;
 	arena_init(&a, QUERY_REPORT_BYTES_MAX);
 	struct query_flame f;
+	if (r->chart && format != QUERY_JSON)
+		return err_set(e, E_INVALID, "format: a flame chart is answered as json only");
 	enum status s = query_flame(q, r, &a, &f, e);
 	if (s == OK && r->required && (f.sample_count == 0 || (r->match.len && f.total[0] == 0)))
 		s = query_nothing(q, r, STR(""), e);

@@ -243,6 +243,22 @@ ANSWER(flamegraph, query_write_flame)
 ANSWER(top, query_write_top)
 ANSWER(functions, query_write_functions)
 
+/* ---- a flame graph in the order of time ---- */
+
+static enum status answer_flamechart(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	(void)r;
+	q->request.chart = true;
+	return query_write_flame(engine, &q->request, q->format, out, e);
+}
+
+void server_handle_flamechart(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_flamechart);
+}
+
 /* /api/labels/NAME/values */
 static enum status answer_values(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e)

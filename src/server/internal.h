@@ -191,6 +191,7 @@ net_handler_fn server_handle_labels;
 net_handler_fn server_handle_label_values;
 net_handler_fn server_handle_series;
 net_handler_fn server_handle_flamegraph;
+net_handler_fn server_handle_flamechart;
 net_handler_fn server_handle_top;
 net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;

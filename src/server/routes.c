@@ -142,6 +142,7 @@ static const struct net_route plain[] = {
 	ROW("GET", "/api/labels/*", server_handle_label_values, LOOKUPS),
 	ROW("GET", "/api/series", server_handle_series, REPORTS),
 	ROW("GET", "/api/flamegraph", server_handle_flamegraph, REPORTS),
+	ROW("GET", "/api/flamechart", server_handle_flamechart, REPORTS),
 	ROW("GET", "/api/top", server_handle_top, REPORTS),
 	ROW("GET", "/api/functions", server_handle_functions, REPORTS),
 	ROW("GET", "/api/diff", server_handle_diff, REPORTS),

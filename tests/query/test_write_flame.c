@@ -41,6 +41,51 @@ static void writes_json(void **state)
 		"\"self\":[0,0,0,20000000],\"total\":[20000000,20000000,20000000,20000000]}}");
 }
 
+/* In the order of time, each label's calls below its value; what has no label is below the root. */
+static void writes_charts(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(CPU);
+	int64_t at = 1000 * (int64_t)PERIOD;
+	fake_sample(CPU, at + 3000, 1, PERIOD, "cpu=0", "main@x;f@x");
+	fake_sample(CPU, at + PERIOD, 1, PERIOD, "cpu=0", "main@x;g@x");
+	fake_sample(CPU, at + 2 * PERIOD, 1, PERIOD, "cpu=0", "main@x;f@x");
+	fake_sample(CPU, at + 2 * PERIOD, 1, PERIOD, "", "f@x");
+	r.chart = r.invert = true;
+	r.trim = 0.5;
+	r.depth = true;
+	r.by[r.by_count++] = STR("cpu");
+	CHECK_ANSWER(query_write_flame, &r, QUERY_JSON,
+		"{\"unit\":\"nanoseconds\",\"total\":40000000,\"trimmed\":0,\"samples\":4,"
+		"\"pending\":0,\"pending_files\":[],\"strings\":[\"\",\"0\",\"main\",\"/src/"
+		"main.c\","
+		"\"x\",\"f\",\"/src/f.c\",\"g\",\"/src/g.c\"],\"nodes\":{\"depth\":[0,1,2,3,3,3,1],"
+		"\"name\":[0,1,2,5,7,5,5],\"file\":[0,0,3,6,8,6,6],\"line\":[0,0,40,10,10,10,10],"
+		"\"binary\":[0,0,4,4,4,4,4],\"kind\":[0,0,1,1,1,1,1],\"inlined\":[0,0,0,0,0,0,0],"
+		"\"self\":[0,0,0,10000000,10000000,10000000,10000000],"
+		"\"total\":[40000000,30000000,30000000,10000000,10000000,10000000,10000000],"
+		"\"time\":[0,0,3,3,10000,20000,20000]},\"begin\":10000}");
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 20);
+	CHECK(query_write_flame(&fake_engine, &r, QUERY_TEXT, &out, &e) == E_INVALID);
+}
+
+/* More calls than a page can draw are refused with a way out. */
+static void refuses_charts_of_too_many_calls(void **state)
+{
+	(void)state;
+	struct query_request r = fake_request(CPU);
+	for (int64_t i = 0; i <= QUERY_CHART_NODES_MAX; i++)
+		fake_sample(CPU, i * 3 * PERIOD, 1, PERIOD, "", "f@x");
+	r.chart = true;
+	struct err e = { 0 };
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 64 << 20);
+	CHECK(query_write_flame(&fake_engine, &r, QUERY_JSON, &out, &e) == E_LIMIT);
+	CHECK(strstr(e.text, "choose a shorter time range"));
+}
+
 static void writes_depths(void **state)
 {
 	(void)state;
@@ -184,6 +229,8 @@ static void fails(void **state)
 	check_failures(query_write_flame, true);
 }
 
-TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_depths), WITH_STORE(writes_folded),
-	WITH_STORE(counts_samples_where_values_tell), WITH_STORE(folds_no_control_bytes),
-	WITH_STORE(writes_text), WITH_STORE(draws_a_tree), WITH_STORE(fails))
+TEST_MAIN(WITH_STORE(writes_json), WITH_STORE(writes_charts),
+	WITH_STORE(refuses_charts_of_too_many_calls), WITH_STORE(writes_depths),
+	WITH_STORE(writes_folded), WITH_STORE(counts_samples_where_values_tell),
+	WITH_STORE(folds_no_control_bytes), WITH_STORE(writes_text), WITH_STORE(draws_a_tree),
+	WITH_STORE(fails))

@@ -145,6 +145,7 @@ static void routes_each_question(void **state)
 		{ "types", server_handle_types }, { "labels", server_handle_labels },
 		{ "series", server_handle_series }, { "flame", server_handle_flamegraph },
 		{ "top", server_handle_top }, { "pprof", server_handle_pprof },
+		{ "flame", server_handle_flamechart },
 	};
 	/* clang-format on */
 	FOR_EACH_CASE (c, handlers) {
@@ -153,9 +154,10 @@ static void routes_each_question(void **state)
 		c->fn(&server, &a.r, &a.out);
 		CHECK_CASE(c, a.out.status == OK);
 		CHECK_CASE(c, strcmp(asked_name, c->name) == 0);
+		CHECK_CASE(c, asked.chart == (c->fn == server_handle_flamechart));
 		ask_deinit(&a);
 	}
-	assert_int_equal(metric_get(&server.metrics.queries), 6);
+	assert_int_equal(metric_get(&server.metrics.queries), 7);
 	assert_int_equal(metric_get(&server.metrics.queries_running), 0);
 }
 
