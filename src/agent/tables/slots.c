@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 /* While more slabs are in our address space than so many they leave it before the next is. */
-#define SLABS_MAPPED_MAX 8
+#define SLABS_MAPPED_MAX 2
 
 static uint64_t key_hash(const struct file_key *key)
 {
@@ -151,9 +151,9 @@ void slot_store_page(
 enum status slot_write(
 	struct tables *t, const struct unwind_table *table, const struct slot *slot, struct err *e)
 {
-	if (t->slabs.mapped > SLABS_MAPPED_MAX)
-		slabs_rest(&t->slabs);
 	for (uint32_t i = 0; i < table->page_count; i++) {
+		if (t->slabs.mapped > SLABS_MAPPED_MAX)
+			slabs_rest(&t->slabs);
 		const struct unwind_table_page *page = &table->pages[i];
 		const struct blob *b = &slot->blobs[i];
 		uint8_t *to;
