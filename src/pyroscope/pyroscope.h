@@ -171,7 +171,23 @@ NODISCARD enum status pyroscope_tree_write(
 NODISCARD enum status pyroscope_dot_write(const struct pyroscope_flame *f, struct str unit,
 	int64_t nodes_max, struct arena *a, struct buf *out, struct err *e);
 
-/* The answer of /pyroscope/render and render-diff, without a timeline. `name` is the sample type,
- * `unit` its unit. */
-void pyroscope_flamebearer_write(
-	const struct pyroscope_flame *f, struct str name, struct str unit, struct buf *out);
+/* Sums by steps, the first of which begins at start_s; a line by itself, and one for each value of
+ * a label ("*": without it). */
+struct pyroscope_timeline {
+	struct str group;
+	const int64_t *v;
+};
+struct pyroscope_timelines {
+	int64_t start_s, step_s;
+	size_t steps;
+	const int64_t *all;
+	const struct pyroscope_timeline *groups; /* NULL: nobody asked */
+	size_t group_count;
+};
+/* The step that Pyroscope's render chooses for such a range: 15 s at least, of 1,500 steps, rounded
+ * to what people count by. */
+int64_t pyroscope_timeline_step(int64_t start_ms, int64_t end_ms);
+/* The answer of /pyroscope/render and render-diff. `name` is the sample type, `unit` its unit.
+ * `lines` NULL: none. */
+void pyroscope_flamebearer_write(const struct pyroscope_flame *f, struct str name, struct str unit,
+	const struct pyroscope_timelines *lines, struct buf *out);

@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 
+#define TIMELINE_STEPS_MAX 20000
+
 /* "TYPE{labels}" of the parameters with that prefix. */
 static enum status render_query(
 	struct server_call *c, const char *const keys[3], struct pyroscope_query *q)
@@ -37,12 +39,76 @@ static enum status render_query(
 	return OK;
 }
 
-static enum status write_flame(
-	struct server_call *c, const struct pyroscope_query *q, const struct pyroscope_flame *flame)
+static void write_flame(struct server_call *c, const struct pyroscope_query *q,
+	const struct pyroscope_flame *flame, const struct pyroscope_timelines *lines)
 {
 	pyroscope_flamebearer_write(
-		flame, querier_type_word(q->type, 1), querier_type_unit(q->type), c->out);
+		flame, querier_type_word(q->type, 1), querier_type_unit(q->type), lines, c->out);
+}
+
+/* ---- the timeline ---- */
+
+/* Adds the points of a series to one value a step. */
+static void add_points(
+	const struct pyroscope_timelines *lines, const struct query_range_series *s, int64_t *sums)
+{
+	for (size_t i = 0; i < s->point_count; i++) {
+		int64_t at = (s->points[i].time_ns / NS_PER_SEC - lines->start_s) / lines->step_s;
+		if (at >= 0 && (uint64_t)at < lines->steps)
+			sums[at] = (int64_t)((uint64_t)sums[at] + (uint64_t)s->points[i].value);
+	}
+}
+
+static enum status make_groups(
+	struct server_call *c, const struct query_range *range, struct pyroscope_timelines *out)
+{
+	struct pyroscope_timeline *groups =
+		ARENA_ARRAY(&c->a, struct pyroscope_timeline, MAX(range->count, (size_t)1));
+	if (!groups)
+		return server_call_no_memory(c);
+	for (size_t i = 0; i < range->count; i++) {
+		struct str value = range->series[i].values[0];
+		int64_t *sums = ARENA_ARRAY(&c->a, int64_t, out->steps);
+		if (!sums)
+			return server_call_no_memory(c);
+		add_points(out, &range->series[i], sums);
+		groups[i] = (struct pyroscope_timeline){ value.len ? value : STR("*"), sums };
+	}
+	out->groups = groups;
+	out->group_count = range->count;
 	return OK;
+}
+
+/* By the label `groupBy`, where one is named. */
+static enum status make_timelines(
+	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_timelines *out)
+{
+	struct pyroscope_query steps = *in;
+	struct query_request q;
+	struct query_range range = { 0 };
+	struct str by = STR("");
+	bool found = false, grouped = net_query_param(c->r, "groupBy", 0, &c->a, &by) && by.len;
+	int64_t step = pyroscope_timeline_step(in->start_ms, in->end_ms);
+	int64_t first = in->start_ms / 1000 / step, last = in->end_ms / 1000 / step;
+	steps.step_s = (double)step;
+	enum status s = querier_select_steps(c, &steps, &q, &found);
+	if (s == OK && last - first >= TIMELINE_STEPS_MAX)
+		s = err_set(c->e, E_LIMIT, "from, until: more than %d steps", TIMELINE_STEPS_MAX);
+	if (s != OK)
+		return s;
+	*out = (struct pyroscope_timelines){
+		.start_s = first * step, .step_s = step, .steps = (size_t)(last - first + 1)
+	};
+	int64_t *all = ARENA_ARRAY(&c->a, int64_t, out->steps);
+	if (!all)
+		return server_call_no_memory(c);
+	out->all = all;
+	by = grouped ? querier_plain_name(c, by) : STR("__none__");
+	if (found)
+		s = query_range(c->engine, &q, &by, 1, &c->a, &range, c->e);
+	for (size_t i = 0; s == OK && i < range.count; i++)
+		add_points(out, &range.series[i], all);
+	return s == OK && grouped ? make_groups(c, &range, out) : s;
 }
 
 static enum status render(struct server_call *c)
@@ -50,6 +116,7 @@ static enum status render(struct server_call *c)
 	static const char *const keys[] = { "query", "from", "until" };
 	struct pyroscope_query q;
 	struct pyroscope_flame flame;
+	struct pyroscope_timelines lines;
 	struct str format = STR("");
 	net_query_param(c->r, "format", 0, &c->a, &format);
 	bool dot = str_eq(format, STR("dot"));
@@ -63,7 +130,11 @@ static enum status render(struct server_call *c)
 	}
 	if (s == OK)
 		s = querier_flame(c, &q, &flame);
-	return s == OK ? write_flame(c, &q, &flame) : s;
+	if (s == OK)
+		s = make_timelines(c, &q, &lines);
+	if (s == OK)
+		write_flame(c, &q, &flame, &lines);
+	return s;
 }
 
 static enum status render_diff(struct server_call *c)
@@ -77,7 +148,9 @@ static enum status render_diff(struct server_call *c)
 		s = render_query(c, right_keys, &right);
 	if (s == OK)
 		s = querier_flame_diff(c, &left, &right, &flame);
-	return s == OK ? write_flame(c, &left, &flame) : s;
+	if (s == OK)
+		write_flame(c, &left, &flame, NULL);
+	return s;
 }
 
 void server_pyroscope_render(void *ctx, const struct net_request *r, struct net_response *out)

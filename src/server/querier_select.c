@@ -252,6 +252,23 @@ static enum status one_of(struct server_call *c, const char *label,
 	return copy_text(c, &text, &out[(*count)++].value);
 }
 
+/* Five words, or with ":delta" behind them, which is left out. */
+static enum status plain_type(struct server_call *c, struct str *io)
+{
+	const struct str delta = STR(":delta");
+	size_t words = 1;
+	for (size_t i = 0; i < io->len; i++)
+		words += io->p[i] == ':';
+	if (words == 6 && str_ends(*io, delta)) {
+		io->len -= delta.len;
+		words = 5;
+	}
+	return words == 5 ? OK
+			  : err_set(c->e, E_INVALID,
+				    "profile type: it has to be name:type:unit:period-type:"
+				    "period-unit");
+}
+
 /* The selector for query; *out_found false: there is no such type, so the answer is empty. */
 enum status querier_select(struct server_call *c, const struct pyroscope_query *in,
 	struct query_request *out, bool *out_found)
@@ -265,7 +282,10 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 	if (in->profiles.count > 1)
 		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: one at a time");
 	struct pyroscope_calls calls;
+	struct str type = in->type;
 	enum status s = pyroscope_calls_decode(in->calls, &c->a, &calls, c->e);
+	if (s == OK)
+		s = plain_type(c, &type);
 	out->calls = calls.v;
 	out->call_count = calls.count;
 	if (s == OK)
@@ -278,7 +298,7 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 		s = one_of(c, "trace_id", &in->traces, more, &count);
 	if (s != OK)
 		return s;
-	const struct samples_type *t = find_type(c, &types, in->type);
+	const struct samples_type *t = find_type(c, &types, type);
 	*out_found = t && querier_type_fits(c, &f, t);
 	if (*out_found)
 		s = querier_filter_text(c, &f, t, more, count, &out->selector);

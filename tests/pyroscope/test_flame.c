@@ -92,28 +92,4 @@ static void lays_out_two_sides(void **state)
 	arena_deinit(&a);
 }
 
-static void writes_flamebearers(void **state)
-{
-	(void)state;
-	static const uint32_t zero[1];
-	static const int64_t none[1];
-	struct pyroscope_side empty = { 1, zero, zero, NULL, none };
-	struct pyroscope_flame f;
-	struct arena a;
-	struct err e;
-	CLEANUP(buf_deinit) struct buf b;
-	buf_init(&b, 65536);
-	arena_init(&a, 1 << 20);
-	CHECK_OK(pyroscope_flame_make(&empty, NULL, 10, &a, &f, &e), &e);
-	pyroscope_flamebearer_write(&f, STR("inuse_objects"), STR("count"), &b);
-	CHECK_STR(buf_view(&b),
-		"{\"version\":1,\"flamebearer\":{\"names\":[\"total\"],\"levels\":[[0,0,0,0]],"
-		"\"numTicks\":0,\"maxSelf\":0},\"metadata\":{\"format\":\"single\",\"spyName\":"
-		"\"\","
-		"\"sampleRate\":100,\"units\":\"objects\",\"name\":\"inuse_objects\"},\"timeline\":"
-		"null,\"groups\":null,\"heatmap\":null,\"leftTicks\":0,\"rightTicks\":0}");
-	arena_deinit(&a);
-}
-
-TEST_MAIN(cmocka_unit_test(lays_out_one_side), cmocka_unit_test(lays_out_two_sides),
-	cmocka_unit_test(writes_flamebearers))
+TEST_MAIN(cmocka_unit_test(lays_out_one_side), cmocka_unit_test(lays_out_two_sides))

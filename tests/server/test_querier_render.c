@@ -9,6 +9,19 @@ static void renders(void **state)
 		"query=" TYPE "%7Bcomm%3D%22a%22%7D&from=1767323040&until=1767323050", OK);
 	CHECK(strstr(text.p, "\"names\":[\"total\",\"main\",\"f\"]"));
 	CHECK(strstr(text.p, "\"levels\":[[0,3,0,0],[0,3,0,1],"));
+	CHECK(strstr(text.p, "\"timeline\":{\"startTime\":1767323040,\"samples\":[3],"
+			     "\"durationDelta\":15,\"watermarks\":null},\"groups\":null,"));
+	text = querier_get(server_pyroscope_render,
+		"query=" TYPE "&from=1767323020&until=1767323060&groupBy=comm", OK);
+	CHECK(strstr(text.p, "\"timeline\":{\"startTime\":1767323010,\"samples\":[0,0,5,0],"));
+	CHECK(strstr(text.p, "\"groups\":{\"a\":{\"startTime\":1767323010,\"samples\":[0,0,3,0],"));
+	CHECK(strstr(text.p, "\"b\":{\"startTime\":1767323010,\"samples\":[0,0,2,0],"));
+	/* Of a type that nobody has; of what is no type. */
+	text = querier_get(
+		server_pyroscope_render, "query=a:b:c:d:e&from=1767323040&until=1767323050", OK);
+	CHECK(strstr(text.p, "\"samples\":[0],"));
+	querier_get(server_pyroscope_render, "query=cpu&from=1767323040", E_INVALID);
+	querier_get(server_pyroscope_render, "query=a:b:c:d:e:gauge", E_INVALID);
 	text = querier_get(server_pyroscope_render_diff,
 		"leftQuery=" TYPE "&leftFrom=1767323040&leftUntil=1767323050&rightQuery=" TYPE
 		"%7Bcomm%3D%22a%22%7D&rightFrom=1767323040000&rightUntil=1767323050000",
