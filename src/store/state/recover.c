@@ -2,8 +2,8 @@
 /*
  * The parts are those that the manifest names, and the memtable is the records of the log that no
  * part covers (docs/formats/manifest.md section 1). A file of this store that the manifest does not
- * name was left by a crash, and is removed. Without a manifest that can be read the set is computed:
- * all valid parts that no other part replaces.
+ * name was left by a crash, and is removed. Without a manifest that can be read the set is
+ * computed: all valid parts that no other part replaces.
  */
 #include "base/clock.h"
 #include "store/state/state.h"
