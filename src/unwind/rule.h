@@ -163,6 +163,54 @@ UNWIND_INLINE int unwind_rule_may_end(
 	       !(sp & (UNWIND_STACK_ALIGN_BYTES - 1));
 }
 
+/* What a step reads of the memory of a process, for both walkers. */
+
+/* The caller's frame pointer is read from memory: where. */
+UNWIND_INLINE int unwind_rule_reads_fp(const struct unwind_rule *rule)
+{
+	__u32 kind = rule->fp & UNWIND_FP_MASK;
+	return kind == UNWIND_FP_SAVED || kind == UNWIND_FP_AT_FP;
+}
+
+UNWIND_INLINE __u64 unwind_rule_fp_at(const struct unwind_rule *rule, __u64 cfa, __u64 fp)
+{
+	__u32 kind = rule->fp & UNWIND_FP_MASK;
+	return (kind == UNWIND_FP_SAVED ? cfa : fp) + (__s64)rule->fp_off;
+}
+
+/* The caller's rbx, with UNWIND_BX_SAVED. */
+UNWIND_INLINE __u64 unwind_rule_bx_at(const struct unwind_rule *rule, __u64 cfa)
+{
+	return cfa + (__s64)rule->ra_off;
+}
+
+/* The CFA is in memory at base + cfa_off, and ra_off is added to it. */
+UNWIND_INLINE int unwind_rule_reads_cfa(const struct unwind_rule *rule)
+{
+	return rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP;
+}
+
+/* UNWIND_CFA_CONTEXT: the _Unwind_Context. */
+UNWIND_INLINE __u64 unwind_rule_context_at(const struct unwind_rule *rule, __u64 fp)
+{
+	return fp + (__s64)rule->cfa_off;
+}
+
+/* A frame pointer that may be followed: the caller's lies at it, the return address above it. */
+#define UNWIND_FP_ALIGN_MASK 7
+UNWIND_INLINE int unwind_fp_may_be_followed(__u64 fp, __u64 sp)
+{
+	return fp >= sp && !(fp & UNWIND_FP_ALIGN_MASK);
+}
+
+/* Registers of x86-64 lie in a signal frame from sp + 40 on, a word each; four bits for each DWARF
+ * number say at which place, and pc is at the last. Source: the kernel's
+ * arch/x86/include/uapi/asm/sigcontext.h. */
+#define UNWIND_X86_SIGNAL_AT 40
+#define UNWIND_X86_SIGNAL_PC 16
+#define UNWIND_X86_SIGNAL_PLACES 0x76543210fa89becdULL
+#define UNWIND_X86_SIGNAL_PLACE(dwarf) (UNWIND_X86_SIGNAL_PLACES >> ((dwarf)&15) * 4 & 15)
+
 /* From the byte that was looked up to the one that names the frame. */
 UNWIND_INLINE __u64 unwind_rule_early_bytes(const struct unwind_rule *rule, int is_exact)
 {

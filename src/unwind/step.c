@@ -10,7 +10,6 @@
 
 #include <elf.h>
 
-#define FP_ALIGN_MASK 7
 #define X86_RBX 3
 
 /* A signal frame: at sp + registers_at the machine's registers in the order of `registers`, one
@@ -28,14 +27,16 @@ struct machine {
 
 #define PC 32 /* in signal_registers */
 
-static const uint8_t x86_signal[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, PC };
+#define AT(dwarf) [UNWIND_X86_SIGNAL_PLACE(dwarf)] = (dwarf)
+static const uint8_t x86_signal[] = { AT(0), AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7), AT(8),
+	AT(9), AT(10), AT(11), AT(12), AT(13), AT(14), AT(15), [UNWIND_X86_SIGNAL_PC] = PC };
 static const uint8_t arm64_signal[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
 	17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, PC };
 
 static const struct machine x86 = {
 	.sp = 7,
 	.fp = 6,
-	.signal_at = 40,
+	.signal_at = UNWIND_X86_SIGNAL_AT,
 	.signal_count = ARRAY_COUNT(x86_signal),
 	.signal_registers = x86_signal,
 	.pc_bits = 64,
@@ -104,7 +105,7 @@ static enum unwind_step step_frame_pointer(
 		return UNWIND_STEP_NO_RULE;
 	if (fp == 0 && !f->is_exact)
 		return UNWIND_STEP_ZERO;
-	if (fp < f->registers[m->sp] || fp & FP_ALIGN_MASK || !read(ctx, fp, &next_fp) ||
+	if (!unwind_fp_may_be_followed(fp, f->registers[m->sp]) || !read(ctx, fp, &next_fp) ||
 		!read(ctx, fp + 8, &next.pc))
 		return UNWIND_STEP_NO_RULE;
 	next.pc = unsigned_pc(m, f, next.pc);
@@ -133,7 +134,7 @@ static enum unwind_step find_cfa(const struct machine *m, const struct unwind_fr
 		return UNWIND_STEP_ON;
 	}
 	base += (uint64_t)(int64_t)rule->cfa_off;
-	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
+	if (unwind_rule_reads_cfa(rule)) {
 		if (!read(ctx, base, &base))
 			return UNWIND_STEP_READ_ERROR;
 		base += (uint64_t)(int64_t)rule->ra_off;
@@ -177,19 +178,19 @@ static enum unwind_step find_saved(const struct machine *m, const struct unwind_
 {
 	unsigned fp = rule->fp & UNWIND_FP_MASK;
 	unsigned bx = rule->fp & UNWIND_BX_MASK;
+	bool has_fp = is_known(f, m->fp);
 	uint64_t value;
-	if (fp == UNWIND_FP_SAME && is_known(f, m->fp)) {
+	if (fp == UNWIND_FP_SAME && has_fp) {
 		set(next, m->fp, f->registers[m->fp]);
-	} else if (fp == UNWIND_FP_SAVED || (fp == UNWIND_FP_AT_FP && is_known(f, m->fp))) {
-		uint64_t from = fp == UNWIND_FP_SAVED ? cfa : f->registers[m->fp];
-		if (!read(ctx, from + (uint64_t)(int64_t)rule->fp_off, &value))
+	} else if (unwind_rule_reads_fp(rule) && (has_fp || fp == UNWIND_FP_SAVED)) {
+		if (!read(ctx, unwind_rule_fp_at(rule, cfa, f->registers[m->fp]), &value))
 			return UNWIND_STEP_READ_ERROR;
 		set(next, m->fp, value);
 	}
 	if (bx == UNWIND_BX_SAME && is_known(f, X86_RBX)) {
 		set(next, X86_RBX, f->registers[X86_RBX]);
 	} else if (bx == UNWIND_BX_SAVED) {
-		if (!read(ctx, cfa + (uint64_t)(int64_t)rule->ra_off, &value))
+		if (!read(ctx, unwind_rule_bx_at(rule, cfa), &value))
 			return UNWIND_STEP_READ_ERROR;
 		set(next, X86_RBX, value);
 	}
@@ -237,7 +238,7 @@ static enum unwind_step step_context(const struct machine *m, struct unwind_fram
 	const struct unwind_rule *rule, unwind_read_fn *read, void *ctx)
 {
 	struct unwind_frame next = { .address_bits = f->address_bits };
-	uint64_t at = f->registers[m->fp] + (uint64_t)(int64_t)rule->cfa_off;
+	uint64_t at = unwind_rule_context_at(rule, f->registers[m->fp]);
 	uint64_t fp_at, fp, cfa, pc;
 	if (!is_known(f, m->fp))
 		return UNWIND_STEP_UNSUPPORTED;

@@ -150,9 +150,6 @@ struct mapping_owner {
 #define SIGCONTEXT_BX 11
 #define SIGCONTEXT_SP 15
 #define SIGCONTEXT_IP 16
-/* Where a register is there, by DWARF's number (System V ABI x86-64, figure 3.36): a nibble each.
- */
-#define SIGCONTEXT_OF_DWARF 0x76543210fa89becdULL
 
 #define WINDOW_NONE 1 /* not aligned: no word's address */
 

@@ -24,11 +24,7 @@
 #include "vma.h"
 
 #define FP_UNKNOWN 1 /* rbp is lost: not aligned, so no chain begins here */
-#define FP_ALIGN_MASK 7
 
-/* arch/x86/include/uapi/asm/ucontext.h: the handler returns with sp at the ucontext; its sigcontext
- * begins at byte 40. */
-#define UCONTEXT_REGS_OFFSET 40
 #define DWARF_RBX 3
 
 /* ---- steps ---- */
@@ -68,7 +64,7 @@ static __always_inline int is_at_stack_base(const struct walk *w)
 
 static __always_inline enum stack_end step_signal(struct walk *w)
 {
-	if (!read_user(w->regs, sizeof(w->regs), w->sp + UCONTEXT_REGS_OFFSET))
+	if (!read_user(w->regs, sizeof(w->regs), w->sp + UNWIND_X86_SIGNAL_AT))
 		return STACK_END_READ_ERROR;
 	walk_begin_at_registers(w);
 	return w->pc ? STACK_END_NONE : STACK_END_ZERO;
@@ -78,7 +74,7 @@ static __always_inline enum stack_end step_signal(struct walk *w)
 static __always_inline int read_register(const struct walk *w, __u32 number, __u64 *out)
 {
 	if (w->pc_is_exact || w->regs_are_kept) {
-		__u32 at = SIGCONTEXT_OF_DWARF >> (number & 15) * 4 & 15;
+		__u32 at = UNWIND_X86_SIGNAL_PLACE(number);
 		*out = w->regs[at];
 		return 1;
 	}
@@ -93,7 +89,7 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 	__u64 fp = w->fp;
 	if (fp == 0 && !w->pc_is_exact) /* System V ABI 3.4.1: or it is used for something else */
 		return is_at_stack_base(w) ? STACK_END_ROOT_NO_INFO : STACK_END_ZERO;
-	if (fp < w->sp || (fp & FP_ALIGN_MASK) || !read_stack(w, fp, &next_fp) ||
+	if (!unwind_fp_may_be_followed(fp, w->sp) || !read_stack(w, fp, &next_fp) ||
 		!read_stack(w, fp + 8, &pc))
 		return STACK_END_NO_TABLE;
 	w->pc_is_guess = 1;
@@ -114,9 +110,7 @@ static __always_inline enum stack_end step_without_rule(struct walk *w)
 static __always_inline enum stack_end rule_cfa(
 	const struct walk *w, const struct unwind_rule *rule, __u64 *out)
 {
-	int by_fp = rule->cfa == UNWIND_CFA_FP || rule->cfa == UNWIND_CFA_DEREF_FP ||
-		    rule->cfa == UNWIND_CFA_SWITCH;
-	__u64 base = by_fp ? w->fp : w->sp;
+	__u64 base = unwind_rule_is_by_fp(rule) ? w->fp : w->sp;
 	if (rule->cfa == UNWIND_CFA_REGISTER && !read_register(w, (__u16)rule->ra_off, &base))
 		return STACK_END_UNSUPPORTED;
 	if (rule->cfa == UNWIND_CFA_PLT) {
@@ -128,7 +122,7 @@ static __always_inline enum stack_end rule_cfa(
 		return STACK_END_NONE;
 	}
 	base += (__s64)rule->cfa_off;
-	if (rule->cfa == UNWIND_CFA_DEREF_FP || rule->cfa == UNWIND_CFA_DEREF_SP) {
+	if (unwind_rule_reads_cfa(rule)) {
 		if (!read_user(&base, sizeof(base), base))
 			return STACK_END_READ_ERROR;
 		base += (__s64)rule->ra_off;
@@ -143,7 +137,7 @@ static __always_inline int rule_bx(struct walk *w, const struct unwind_rule *rul
 	__u32 kind = rule->fp & UNWIND_BX_MASK;
 	if (kind == UNWIND_BX_SAVED) {
 		w->bx_is_known = 1;
-		return read_stack(w, cfa + (__s64)rule->ra_off, &w->bx);
+		return read_stack(w, unwind_rule_bx_at(rule, cfa), &w->bx);
 	}
 	if (kind != UNWIND_BX_SAME)
 		w->bx_is_known = 0;
@@ -160,14 +154,10 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	int in_register = rule->cfa == UNWIND_CFA_RA_REGISTER;
 	if (cfa <= w->sp && !(in_register && cfa == w->sp) && rule->cfa != UNWIND_CFA_SWITCH)
 		return STACK_END_LOOP;
-	__u32 fp_kind = rule->fp & UNWIND_FP_MASK;
-	__u64 fp = fp_kind == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
+	__u64 fp = (rule->fp & UNWIND_FP_MASK) == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
 	/* rbp first: it lies lower, mostly right beside the return address. */
-	if (fp_kind == UNWIND_FP_SAVED || fp_kind == UNWIND_FP_AT_FP) {
-		__u64 from = fp_kind == UNWIND_FP_SAVED ? cfa : w->fp;
-		if (!read_stack(w, from + (__s64)rule->fp_off, &fp))
-			return STACK_END_READ_ERROR;
-	}
+	if (unwind_rule_reads_fp(rule) && !read_stack(w, unwind_rule_fp_at(rule, cfa, w->fp), &fp))
+		return STACK_END_READ_ERROR;
 	if (!rule_bx(w, rule, cfa))
 		return STACK_END_READ_ERROR;
 	if (in_register) {
@@ -207,7 +197,7 @@ static __always_inline enum stack_end step_go_morestack(
 static __always_inline enum stack_end step_context(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 fp_at, fp, to[2]; /* cfa, ra */
-	__u64 at = w->fp + (__s64)rule->cfa_off;
+	__u64 at = unwind_rule_context_at(rule, w->fp);
 	if (!read_user(&fp_at, sizeof(fp_at), at + UNWIND_CONTEXT_FP) ||
 		!read_user(to, sizeof(to), at + UNWIND_CONTEXT_CFA) ||
 		!read_user(&fp, sizeof(fp), fp_at))
@@ -307,14 +297,6 @@ static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 addres
 	return STACK_END_NO_VMA;
 }
 
-/* From the byte that was looked up to the one that names the frame. */
-static __always_inline __u64 early_bytes(const struct walk *w, const struct unwind_rule *rule)
-{
-	int is_early = (rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP) &&
-		       rule->cfa_off == UNWIND_OFF_EARLY;
-	return is_early && !w->pc_is_exact;
-}
-
 /* Record the frame at (pc, sp, fp) and go to its caller. A global function, verified once, so that
  * a plain loop around it passes the verifier of Linux 5.10. `unused`: a function without
  * arguments is not allowed there. */
@@ -347,7 +329,7 @@ __noinline int walk_frame(__u32 unused)
 	if (m->page_count)
 		table_find(m, offset, &rule);
 	if (m->kind == MAPPING_FILE || m->kind == MAPPING_VDSO) {
-		walk_record(w, m->file_id, offset + early_bytes(w, &rule));
+		walk_record(w, m->file_id, offset + unwind_rule_early_bytes(&rule, w->pc_is_exact));
 	} else {
 		walk_record(w, FRAME_FILE_ADDRESS, address);
 		if (m->kind == MAPPING_UNKNOWN_FILE)

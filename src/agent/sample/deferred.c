@@ -155,12 +155,10 @@ static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
 
 static struct unwind_frame first_frame(const struct event_stack *s)
 {
-	/* The order of regs[], by DWARF's numbers; the last is pc. */
-	static const uint8_t order[] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7 };
 	struct unwind_frame f = { .pc = s->pc, .is_exact = s->pc_is_exact };
-	for (size_t i = 0; i < ARRAY_COUNT(order) && f.is_exact; i++) {
-		f.registers[order[i]] = s->regs[i];
-		f.known |= 1u << order[i];
+	for (unsigned i = 0; i < UNWIND_X86_SIGNAL_PC && f.is_exact; i++) {
+		f.registers[i] = s->regs[UNWIND_X86_SIGNAL_PLACE(i)];
+		f.known |= 1u << i;
 	}
 	f.registers[3] = s->bx;
 	f.registers[6] = s->fp;
