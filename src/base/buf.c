@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 
+#include "base/pages.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -60,6 +62,7 @@ uint8_t *buf_reserve(struct buf *b, size_t len)
 			b->no_memory = true;
 			return NULL;
 		}
+		pages_prefer_large(data, cap);
 		b->data = data;
 		b->cap = cap;
 	}

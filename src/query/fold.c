@@ -156,7 +156,7 @@ static bool list_down(struct folder *f, const struct place *p)
 	f->self = query_add(f->self, t->stacks.v.v[p->stack].self);
 	for (uint32_t i = t->first_child[p->stack]; i < t->first_child[p->stack + 1]; i++) {
 		uint32_t child = t->child[i];
-		if (!t->live[child] || (t->cut && t->cut[child] != t->cut[p->stack]))
+		if (t->cut && t->cut[child] != t->cut[p->stack])
 			continue;
 		first = query_tree_lines(t, child, &end);
 		if (first < end ? !push_frame(f, child, first, child)

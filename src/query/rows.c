@@ -2,8 +2,9 @@
 /*
  * How: one walk over the tree. A function's total is the sum of its topmost frames: a count of how
  * often it is on the path tells those from recursion. The same for the edges between functions;
- * most functions have one caller, so the edge that a function had last is tried first. A sandwich's
- * walks begin at each stack that it cuts.
+ * most functions have one caller, so the edge that a function had last is tried first. What a key's
+ * frames have in common is asked afterwards, once for each frame. A sandwich's walks begin at each
+ * stack that it cuts.
  *
  * Inverted, a stack ends with its outermost frame: that one has the own value, and who calls is
  * called. A sandwich's walk is one then, from the root to the stacks that it cuts.
@@ -14,6 +15,13 @@
 struct step {
 	uint32_t key;
 	uint32_t edge; /* QUERY_LINE_NONE: the frame has no caller */
+};
+
+/* A stack on the way from the walk's begin to where it is. */
+struct level {
+	uint32_t stack;
+	uint32_t next, end; /* of its children, those to come */
+	uint32_t depth;     /* the path's length before it */
 };
 
 /* What the walk asks of a key at each frame, side by side. */
@@ -28,9 +36,9 @@ struct walker {
 	struct query_key_rows *rows;
 	struct map index;   /* of edges */
 	struct seat *seats; /* by key */
+	uint8_t *seen;      /* by line */
 	VEC(struct step) path;
-	uint32_t *next;  /* by stack: which of its children comes next */
-	uint32_t *depth; /* by stack: the path's length before it */
+	VEC(struct level) levels;
 	bool edges;
 	bool up; /* inverted */
 	struct err *e;
@@ -46,6 +54,7 @@ static void walker_deinit(struct walker *w)
 {
 	map_deinit(&w->index);
 	VEC_FREE(&w->path);
+	VEC_FREE(&w->levels);
 }
 
 static bool edge_equal(const void *ctx, uint32_t value, const void *key)
@@ -64,7 +73,10 @@ static enum status find_edge(struct walker *w, uint32_t caller, uint32_t callee,
 		return OK;
 	}
 	uint64_t hash = hash_u64((uint64_t)caller << 32 | callee);
-	*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
+	/* Most often it is the one in its slot, which this finds without a call for each step. */
+	*out = map_peek(&w->index, hash);
+	if (*out == MAP_NONE || !edge_equal(w->rows, *out, &edge))
+		*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
 	if (*out == MAP_NONE) {
 		*out = (uint32_t)w->rows->edges.len;
 		if (!VEC_PUSH(&w->rows->edges, edge) || !map_insert(&w->index, hash, *out))
@@ -98,7 +110,7 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 	uint32_t key = t->lines.v[line].key;
 	struct query_key_row *row = &w->rows->v[key];
 	struct step step = { key, QUERY_LINE_NONE };
-	note_frame(w, row, line);
+	w->seen[line] = 1;
 	if (w->seats[key].on_path++ == 0) {
 		row->total = query_add(row->total, t->total[stack]);
 		if (t->total_diff)
@@ -130,8 +142,10 @@ static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint3
 	bool last = is_end(w, stack);
 	int64_t self = t->stacks.v.v[stack].self, diff = query_stack_diff(&t->stacks, stack);
 	enum status s = OK;
-	w->depth[stack] = (uint32_t)w->path.len;
-	w->next[stack] = t->first_child[last ? stack + 1 : stack];
+	struct level level = { stack, t->first_child[last ? stack + 1 : stack],
+		t->first_child[stack + 1], (uint32_t)w->path.len };
+	if (!VEC_PUSH(&w->levels, level))
+		return err_set(w->e, E_NOMEM, "a stack of %zu", w->levels.len);
 	if (last) {
 		end = query_tree_cut_line(t, first, end, true) + 1;
 		self = t->total[stack];
@@ -148,9 +162,10 @@ static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint3
 	return OK;
 }
 
-static void leave(struct walker *w, uint32_t stack)
+static void leave(struct walker *w)
 {
-	while (w->path.len > w->depth[stack]) {
+	struct level level = w->levels.v[--w->levels.len];
+	while (w->path.len > level.depth) {
 		struct step step = w->path.v[--w->path.len];
 		w->seats[step.key].on_path--;
 		if (step.edge != QUERY_LINE_NONE)
@@ -163,20 +178,17 @@ static enum status walk(struct walker *w, uint32_t from, uint32_t first, uint32_
 {
 	const struct query_tree *t = w->t;
 	enum status s = enter(w, from, first, end);
-	for (uint32_t at = from; s == OK;) {
-		if (w->next[at] < t->first_child[at + 1]) {
-			uint32_t child = t->child[w->next[at]++];
-			if (!t->live[child] || (t->cut && !w->up && t->cut[child] != from))
-				continue;
-			at = child;
-			first = query_tree_lines(t, at, &end);
-			s = enter(w, at, first, end);
+	while (s == OK && w->levels.len > 0) {
+		struct level *level = &w->levels.v[w->levels.len - 1];
+		if (level->next == level->end) {
+			leave(w);
 			continue;
 		}
-		leave(w, at);
-		if (at == from)
-			break;
-		at = t->stacks.v.v[at].parent;
+		uint32_t child = t->child[level->next++];
+		if (t->cut && !w->up && t->cut[child] != from)
+			continue;
+		first = query_tree_lines(t, child, &end);
+		s = enter(w, child, first, end);
 	}
 	return s;
 }
@@ -226,6 +238,10 @@ static int compare_edges(const void *pa, const void *pb)
 static void put_in_order(struct walker *w)
 {
 	struct query_key_rows *r = w->rows;
+	uint32_t lines = w->t->lines.first[w->t->stacks.tables.locations.len];
+	for (uint32_t i = 0; i < lines; i++)
+		if (w->seen[i])
+			note_frame(w, &r->v[w->t->lines.v[i].key], i);
 	for (uint32_t key = 0; key < w->t->lines.key_count; key++)
 		if (r->v[key].line != QUERY_LINE_NONE)
 			r->order[r->count++] = key;
@@ -247,9 +263,8 @@ enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t
 	r->v = ARENA_ARRAY(a, struct query_key_row, keys);
 	r->order = ARENA_ARRAY(a, uint32_t, keys);
 	w.seats = ARENA_ARRAY(a, struct seat, keys);
-	w.next = ARENA_ARRAY(a, uint32_t, t->count);
-	w.depth = ARENA_ARRAY(a, uint32_t, t->count);
-	if (!r->v || !r->order || !w.seats || !w.next || !w.depth)
+	w.seen = ARENA_ARRAY(a, uint8_t, t->lines.first[t->stacks.tables.locations.len]);
+	if (!r->v || !r->order || !w.seats || !w.seen)
 		return err_set(e, arena_status(a), "table of %zu functions", keys);
 	for (size_t i = 0; i < keys; i++)
 		r->v[i].line = r->v[i].row = w.seats[i].last_caller = QUERY_LINE_NONE;

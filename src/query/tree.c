@@ -126,16 +126,18 @@ static void sum_up(struct maker *m)
 	}
 }
 
-/* first_child[] is one ahead while the lists are filled: each ends where the next begins. */
+/* Of what is live. first_child[] is one ahead while the lists are filled: each ends where the next
+ * begins. */
 static void list_children(struct query_tree *t)
 {
 	const struct samples_node *v = t->stacks.v.v;
 	for (uint32_t i = 1; i < t->count; i++)
-		t->first_child[v[i].parent + 2]++;
+		t->first_child[v[i].parent + 2] += t->live[i];
 	for (uint32_t i = 2; i < t->count + 2; i++)
 		t->first_child[i] += t->first_child[i - 1];
 	for (uint32_t i = 1; i < t->count; i++)
-		t->child[t->first_child[v[i].parent + 1]++] = i;
+		if (t->live[i])
+			t->child[t->first_child[v[i].parent + 1]++] = i;
 }
 
 static void index_stacks(struct maker *m)

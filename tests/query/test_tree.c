@@ -81,10 +81,13 @@ static void check_tree(const char *match, int64_t total, int64_t of_first)
 	arena_init(&work, 16 << 20);
 	CHECK_OK(query_tree_make(&t, &fake_engine, &r, &work, &e), &e);
 	CHECK(t.count == 5 && t.total[0] == total * PERIOD && t.total[1] == of_first * PERIOD);
-	for (uint32_t i = 0; i < t.count; i++)
+	uint32_t live = 0;
+	for (uint32_t i = 0; i < t.count; i++) {
+		live += i > 0 && t.live[i];
 		for (uint32_t k = t.first_child[i]; k < t.first_child[i + 1]; k++)
-			CHECK(t.stacks.v.v[t.child[k]].parent == i);
-	CHECK(t.first_child[t.count] == t.count - 1);
+			CHECK(t.stacks.v.v[t.child[k]].parent == i && t.live[t.child[k]]);
+	}
+	CHECK(t.first_child[t.count] == live);
 	uint32_t first = query_tree_lines(&t, 2, &end);
 	CHECK(end == first + 1);
 	CHECK_STR(query_line_texts(&t.stacks.tables, &t.lines.v[first]).function, "sym_0x10");
