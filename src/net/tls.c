@@ -15,6 +15,11 @@
 #include <sys/stat.h>
 
 #define LOOK_NS NS_PER_SEC
+/* As Mozilla's "intermediate" (wiki.mozilla.org/Security/Server_Side_TLS): of TLS 1.2 what has
+ * forward secrecy and authenticated encryption. The rest is also forbidden for HTTP/2 (RFC 9113,
+ * appendix A). */
+#define CIPHERS_12 "ECDHE+AESGCM:ECDHE+CHACHA20"
+#define GROUPS "X25519:P-256:P-384"
 #define OUT_HIGH_MAX                                                                \
 	((size_t)64 << 10) /* ciphertext that waits; beyond it nothing is encrypted \
 			    */
@@ -105,12 +110,14 @@ static enum status load(const struct net_tls *t, SSL_CTX **out, struct err *e)
 	SSL_CTX_set_min_proto_version(ctx, t->tls13_only ? TLS1_3_VERSION : TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx,
 		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+	bool ok = SSL_CTX_set_cipher_list(ctx, CIPHERS_12) == 1 &&
+		  SSL_CTX_set1_groups_list(ctx, GROUPS) == 1;
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);
 	/* Sessions are told apart by this where clients' certificates are asked for. */
 	SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"firn", 4);
-	enum status s = fill(ctx, t, e);
+	enum status s = ok ? fill(ctx, t, e) : fail(e, "TLS:", "ciphers and groups");
 	if (s == OK)
 		*out = ctx;
 	else

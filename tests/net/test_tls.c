@@ -101,6 +101,36 @@ static void serves_both_versions(void **state)
 }
 
 /* As small as the pieces may come. */
+static void refuses_weak_ciphers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *ciphers, *groups;
+		bool good;
+	} cases[] = {
+		{ "AEAD", "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256", "P-256",
+			true },
+		{ "CBC", "ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256", "P-256", false },
+		{ "RSA alone", "AES128-GCM-SHA256", "P-256", false },
+		{ "a curve", "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-SHA256", "P-521",
+			false },
+	};
+	struct net_server_config config = tls_config();
+	struct net_server *s = peer_start(&config);
+	FOR_EACH_CASE (c, cases) {
+		struct tls_client x = { .ctx = SSL_CTX_new(TLS_client_method()) };
+		SSL_CTX_set_max_proto_version(x.ctx, TLS1_2_VERSION);
+		CHECK(SSL_CTX_set_cipher_list(x.ctx, c->ciphers) == 1);
+		CHECK(SSL_CTX_set1_groups_list(x.ctx, c->groups) == 1);
+		x.ssl = SSL_new(x.ctx);
+		x.fd = peer_connect(s);
+		SSL_set_fd(x.ssl, x.fd);
+		CHECK_CASE(c, (SSL_connect(x.ssl) == 1) == c->good);
+		client_close(&x);
+	}
+	net_server_stop(s);
+}
+
 static void takes_a_byte_at_a_time(void **state)
 {
 	(void)state;
@@ -383,8 +413,9 @@ static void old_handshakes_give_way(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(makes_its_files), cmocka_unit_test(serves_both_versions),
-	cmocka_unit_test(takes_a_byte_at_a_time), cmocka_unit_test(tells_those_who_speak_plainly),
-	cmocka_unit_test(ends_slow_handshakes), cmocka_unit_test(old_handshakes_give_way),
-	cmocka_unit_test(loads_what_has_changed), cmocka_unit_test(asks_for_certificates),
-	cmocka_unit_test(our_client_speaks_it), cmocka_unit_test(reads_what_another_opens),
-	cmocka_unit_test(refuses_files_that_are_none), cmocka_unit_test(removes_its_files))
+	cmocka_unit_test(refuses_weak_ciphers), cmocka_unit_test(takes_a_byte_at_a_time),
+	cmocka_unit_test(tells_those_who_speak_plainly), cmocka_unit_test(ends_slow_handshakes),
+	cmocka_unit_test(old_handshakes_give_way), cmocka_unit_test(loads_what_has_changed),
+	cmocka_unit_test(asks_for_certificates), cmocka_unit_test(our_client_speaks_it),
+	cmocka_unit_test(reads_what_another_opens), cmocka_unit_test(refuses_files_that_are_none),
+	cmocka_unit_test(removes_its_files))
