@@ -8,6 +8,7 @@
 #include "http/internal.h"
 
 #define RESETS_BURST 200
+#define LINGER_BYTES ((size_t)1 << 20) /* of a body behind its answer */
 #define RESETS_PER_SECOND 30
 /* nghttp2 1.52 counts a frame once for each piece in which its header arrives. */
 #define CONTINUATIONS_MAX 32
@@ -135,6 +136,21 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *f, void *user
 	return c->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
+/* An answer that ended before its request. Many clients stop sending when they have read it; the
+ * others are told to, but not at once: libcurl 7.88 gives up an answer that comes together with the
+ * end of its stream. */
+static int discard(nghttp2_session *h2, struct http_stream *s, int32_t id, size_t len)
+{
+	if (s && s->state == HTTP_STREAM_FINISHED) {
+		bool told = s->after_answer > LINGER_BYTES;
+		s->after_answer += len;
+		if (!told && s->after_answer > LINGER_BYTES)
+			return nghttp2_submit_rst_stream(
+				h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+	}
+	return nghttp2_session_consume(h2, id, len);
+}
+
 static int on_data(
 	nghttp2_session *h2, uint8_t flags, int32_t id, const uint8_t *p, size_t len, void *user)
 {
@@ -142,7 +158,7 @@ static int on_data(
 	struct http_conn *c = (struct http_conn *)user;
 	struct http_stream *s = find(h2, id);
 	if (!s || s->state == HTTP_STREAM_FINISHED || !s->announced)
-		return nghttp2_session_consume(h2, id, len);
+		return discard(h2, s, id, len);
 	s->unconsumed += len;
 	c->events->on_data(c->ctx, s, p, len);
 	return c->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
@@ -187,20 +203,6 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	return left ? nghttp2_session_consume_connection(h2, left) : 0;
 }
 
-/* An answer that ended before its request: tell the peer to stop sending. */
-static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *f, void *user)
-{
-	(void)user;
-	if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
-		(f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
-		return 0;
-	struct http_stream *s = find(h2, f->hd.stream_id);
-	if (s && !s->whole)
-		return nghttp2_submit_rst_stream(
-			h2, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_NO_ERROR);
-	return 0;
-}
-
 /* ---- the session ---- */
 
 static enum status new_session(struct http_conn *c)
@@ -218,7 +220,6 @@ static enum status new_session(struct http_conn *c)
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_option_set_no_auto_window_update(opt, 1);
 	nghttp2_option_set_stream_reset_rate_limit(opt, RESETS_BURST, RESETS_PER_SECOND);
 	nghttp2_option_set_max_continuations(opt, CONTINUATIONS_MAX);

@@ -115,7 +115,8 @@ struct http_stream {
 	bool deferred;
 	bool too_large; /* the head */
 	size_t unconsumed;
-	size_t held; /* of the stream's window only */
+	size_t held;         /* of the stream's window only */
+	size_t after_answer; /* bytes of the body that came when it was answered whole */
 	struct http_queue body;
 	struct http_header *trailers; /* malloc's */
 	size_t trailer_count;

@@ -292,6 +292,28 @@ static void stops_uploads_that_are_refused(void **state)
 	client_deinit(&c);
 }
 
+/* A client that may still be sending when it reads its answer has it. */
+static void lets_small_uploads_end(void **state)
+{
+	(void)state;
+	struct client c;
+	client_init(&c);
+	struct http_events events = peer_events;
+	events.on_head = refuse_at_head;
+	struct http_config config;
+	http_config_default(&config);
+	http_conn_free(c.peer.c);
+	c.peer.c = http_conn_new(&config, &events, &c.peer);
+	for (int i = 0; i < 20; i++) {
+		request(&c, 200 << 10);
+		pump(&c, 20000);
+	}
+	assert_int_equal(c.status, 413);
+	assert_int_equal(c.closed, 20);
+	assert_int_equal(c.resets, 0);
+	client_deinit(&c);
+}
+
 static void limits_heads(void **state)
 {
 	(void)state;
@@ -405,6 +427,7 @@ static void survives_a_flood_of_pings(void **state)
 
 TEST_MAIN(cmocka_unit_test(answers_requests), cmocka_unit_test(sends_trailers),
 	cmocka_unit_test(streams_answers), cmocka_unit_test(holds_uploads_back),
-	cmocka_unit_test(stops_uploads_that_are_refused), cmocka_unit_test(limits_heads),
-	cmocka_unit_test(limits_streams), cmocka_unit_test(ends_rapid_resets),
-	cmocka_unit_test(ends_at_malformed_frames), cmocka_unit_test(survives_a_flood_of_pings))
+	cmocka_unit_test(stops_uploads_that_are_refused), cmocka_unit_test(lets_small_uploads_end),
+	cmocka_unit_test(limits_heads), cmocka_unit_test(limits_streams),
+	cmocka_unit_test(ends_rapid_resets), cmocka_unit_test(ends_at_malformed_frames),
+	cmocka_unit_test(survives_a_flood_of_pings))

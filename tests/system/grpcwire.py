@@ -34,9 +34,9 @@ def unframe(data):
 class Http2:
     """One connection; one call at a time, as a list of messages or with a callback for each answer."""
 
-    def __init__(self, address, context=None, timeout=30):
+    def __init__(self, address, context=None, timeout=30, source=None):
         host, port = address.rsplit(":", 1)
-        self.socket = socket.create_connection((host, int(port)), timeout=timeout)
+        self.socket = socket.create_connection((host, int(port)), timeout, source)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as every client of gRPC does
         self.authority = address
         if context:
