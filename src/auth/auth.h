@@ -99,6 +99,9 @@ NODISCARD enum status auth_look(struct auth *a, bool *out_changed, struct err *e
 NODISCARD enum status auth_check_file(
 	const char *path, char out_cert_file[AUTH_PATH_BYTES], struct err *e);
 
+/* A key that such files have at the top. */
+bool auth_is_key(struct str key);
+
 /* What a request says of its sender. */
 struct auth_claim {
 	struct str authorization; /* the header's value */

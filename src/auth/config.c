@@ -628,16 +628,24 @@ static enum status oidc(struct reading *r, const struct conf_node *n, void *base
 
 /* ---- the whole ---- */
 
+static const struct key root_keys[] = { { "tls_server_config", tls, NULL },
+	{ "http_server_config", http, NULL }, { "basic_auth_users", basic_users, NULL },
+	{ "users", ignore, NULL }, { "tokens", tokens, NULL }, { "oidc", oidc, NULL },
+	{ "rate_limit", NULL, "firn has limits of its own (docs/authentication.md)" }, { 0 } };
+
+bool auth_is_key(struct str key)
+{
+	for (size_t i = 0; root_keys[i].name; i++)
+		if (str_eq(key, str_of(root_keys[i].name)))
+			return true;
+	return false;
+}
+
 static enum status read_root(struct reading *r, const struct conf_node *root)
 {
-	static const struct key keys[] = { { "tls_server_config", tls, NULL },
-		{ "http_server_config", http, NULL }, { "basic_auth_users", basic_users, NULL },
-		{ "users", ignore, NULL }, { "tokens", tokens, NULL }, { "oidc", oidc, NULL },
-		{ "rate_limit", NULL, "firn has limits of its own (docs/authentication.md)" },
-		{ 0 } };
 	if (!root)
 		return OK;
-	enum status s = read_map(r, root, keys, &r->c->web);
+	enum status s = read_map(r, root, root_keys, &r->c->web);
 	const struct conf_node *n = conf_find(root, "users");
 	return s == OK && n && !conf_is_empty(n) ? users(r, n) : s;
 }

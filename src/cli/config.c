@@ -5,11 +5,43 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "auth/auth.h"
 #include "cli/configfile.h"
 #include "cli/sending.h"
+#include "os/os.h"
+
+/* A file that no configuration is, but one of users and TLS, as its keys say. */
+static bool is_web_config(const char *path)
+{
+	CLEANUP(buf_deinit) struct buf yaml;
+	CLEANUP(arena_deinit) struct arena a;
+	const struct conf_node *root = NULL;
+	buf_init(&yaml, CONF_BYTES_MAX);
+	arena_init(&a, CONF_ARENA_BYTES);
+	if (os_read_own(path, &yaml, NULL, NULL) != OK ||
+		conf_parse(buf_view(&yaml), &a, &root, NULL) != OK)
+		return false;
+	return root && root->kind == CONF_MAP && root->count && auth_is_key(root->v[0].key);
+}
+
+static int check_web_config(const char *path)
+{
+	char cert_file[AUTH_PATH_BYTES];
+	struct err e = { 0 };
+	enum status s = auth_check_file(path, cert_file, &e);
+	if (s != OK) {
+		cli_complain("%s", err_text(&e, s));
+		return CLI_FAILED;
+	}
+	printf("%s: a web-config file (--web-config-file), %s\n", path,
+		cert_file[0] ? "with TLS" : "without TLS");
+	return CLI_OK;
+}
 
 static int check(const char *path)
 {
+	if (is_web_config(path))
+		return check_web_config(path);
 	struct err e = { 0 };
 	uint32_t keys = 0;
 	static struct cli_config c;
@@ -53,7 +85,9 @@ int cli_config(int argc, char **argv)
 		.name = "config",
 		.summary = "firn config: the configuration file of server, agent and up.",
 		.args = "check FILE | show server|agent|up",
-		.text = "check reads a file and says what is wrong with it: exit code 1. show "
+		.text = "check reads a file and says what is wrong with it: exit code 1. A "
+			"web-config "
+			"file (users and TLS) is known by its first key. show "
 			"prints what is in force for that verb, with where each value comes from; "
 			"it takes the verb's flags. Secrets are not shown.\n"
 			"\n"

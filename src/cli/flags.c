@@ -106,6 +106,17 @@ static const struct cli_option server_options[] = {
 		  "also drops these labels, '30d=0s/*' drops all labels that are kept beside "
 		  "samples (pid, thread_id, thread_name, cpu, span_id, trace_id). May be "
 		  "repeated." },
+	{ .name = "otlp-address", .kind = CLI_TEXT,
+	  .at = offsetof(struct cli_server_flags, otlp_address), .value = "HOST:PORT",
+	  .help = "A collector that gets traces of the requests to this server, by OTLP. A request's "
+		  "traceparent is followed. Default: none." },
+	{ .name = "otlp-exporter", .kind = CLI_CHOICE,
+	  .at = offsetof(struct cli_server_flags, otlp_exporter), .value = "grpc|http",
+	  .otherwise = "grpc", .choices = "grpc http",
+	  .help = "How --otlp-address is spoken to." },
+	{ .name = "otlp-insecure", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_server_flags, otlp_insecure), .otherwise = "true",
+	  .help = "Speak to --otlp-address without TLS, as is the default; false: with TLS." },
 	{ .name = "enable-admin-api", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_server_flags, admin_api),
 	  .help = "Allow /api/admin/, by which `firn store` deletes, exports and imports samples. "
@@ -192,6 +203,10 @@ static const struct cli_option server_options[] = {
 	  .otherwise = "/usr/lib/debug",
 	  .help = "Directories that are searched for separate debug files, by build id and by "
 		  "name." },
+	{ .name = "local-files-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_server_flags, local_files_disable),
+	  .help = "Look at no program and no source of this host by the path that a sample says: "
+		  "names and sources come from uploads, debug directories and other servers." },
 };
 
 static const struct cli_option profiling_options[] = {
@@ -596,6 +611,9 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->debuginfod_servers = f->debuginfod.count ? f->debuginfod.v : NULL;
 	out->debuginfod_timeout_ns = f->debuginfod_timeout_ns;
 	out->debuginfod_bytes = f->debuginfod_bytes;
+	out->otlp_address = f->otlp_address;
+	out->otlp_http = strcmp(f->otlp_exporter, "http") == 0;
+	out->otlp_secure = !f->otlp_insecure;
 	out->admin_api = f->admin_api;
 	out->tenant_header = f->tenant[0] ? f->tenant : NULL;
 	out->tenant_limits_file = f->tenant_limits;
@@ -606,7 +624,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	out->symbols_bytes = f->symbols_bytes;
 	out->debuginfo_upload_bytes = f->debuginfo_upload_bytes;
 	out->debuginfo_upload_ns = f->debuginfo_upload_ns;
-	out->local_files = true;
+	out->local_files = !f->local_files_disable;
 	out->handover_fd = -1;
 	out->ready_fd = -1;
 	return true;

@@ -46,7 +46,9 @@ struct cli_server_flags {
 	struct cli_list debuginfod;
 	int64_t debuginfod_timeout_ns;
 	uint64_t debuginfod_bytes;
-	bool admin_api;
+	const char *otlp_address, *otlp_exporter;
+	bool otlp_insecure;
+	bool admin_api, local_files_disable;
 	const char *tenant_header;
 	const char *tenant_limits;
 	struct ingest_limits limits;

@@ -26,6 +26,18 @@ static enum status decode(struct net_exchange *x, struct err *e)
 	return s;
 }
 
+static void tell_handled(struct net_exchange *x)
+{
+	const struct net_server_config *c = &x->server->config;
+	const struct net_handled h = { .request = &x->request,
+		.route = x->route->path,
+		.http_status = x->response.http_status,
+		.status = x->response.status,
+		.begun_ns = x->begun_ns };
+	if (c->handled && !x->route->on_loop)
+		c->handled(c->handled_ctx, &h);
+}
+
 void net_handler_run(struct net_exchange *x)
 {
 	struct err e = { 0 };
@@ -54,6 +66,7 @@ void net_handler_run(struct net_exchange *x)
 		else if (s == E_UNSUPPORTED)
 			x->response.http_status = 415;
 	}
+	tell_handled(x);
 	if (x->framing >= NET_CONNECT_JSON)
 		net_json_answer(x);
 	net_answer_make(&x->answer, x->framing, http_stream_request(x->stream), &x->response);
@@ -148,6 +161,8 @@ static void *stream_main(void *ctx)
 		err_set(&e, E_TIMEOUT, "the deadline passed");
 		net_fail(&x->response, E_TIMEOUT, &e);
 	}
+	if (admitted)
+		tell_handled(x);
 	net_stream_finish(st);
 	net_exchange_unref(x);
 	pthread_mutex_lock(&server->streams_lock);

@@ -67,6 +67,17 @@ struct net_response {
 	uint64_t stream_bytes;
 };
 
+/* A request whose handler has returned; called by its thread, before the answer is sent. Not for
+ * routes that are `on_loop`, nor where the guard refused. */
+struct net_handled {
+	const struct net_request *request;
+	const char *route; /* its path, with {fields} and '*' */
+	int http_status;
+	enum status status;
+	int64_t begun_ns; /* monotonic: when its head came */
+};
+typedef void net_handled_fn(void *ctx, const struct net_handled *h);
+
 typedef void net_handler_fn(void *ctx, const struct net_request *r, struct net_response *out);
 
 /* ---- streams: RPCs with more than one message on either side ----
@@ -190,6 +201,8 @@ struct net_server_config {
 	 * address, nor one of these (NULL at the end). */
 	bool check_host;
 	const char *const *hosts;
+	net_handled_fn *handled; /* NULL: nobody is told */
+	void *handled_ctx;
 };
 void net_server_config_default(struct net_server_config *c);
 

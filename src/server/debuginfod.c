@@ -20,6 +20,7 @@
 #define BUILDID "/buildid/"
 #define SECTION_BYTES_MIN ((uint64_t)16 << 20)
 #define PIECE_BYTES ((size_t)64 << 10)
+#define METADATA_ARENA_BYTES ((size_t)64 << 10)
 
 struct asked {
 	struct server *s;
@@ -56,20 +57,28 @@ static enum status open_file(
 	return s == E_INVALID ? err_set(e, E_NOTFOUND, "no file has this build id") : s;
 }
 
-/* "/buildid/ID/WHAT[/REST]" */
-static enum status read_path(struct asked *a, struct err *e)
+static enum status take_id(struct asked *a, struct str id, struct err *e)
 {
-	struct str path = str_sub(a->r->path, strlen(BUILDID), a->r->path.len), id;
-	if (!str_split(&path, '/', &id) || id.len < 8 || id.len > DEBUGINFO_ID_MAX)
+	if (id.len < 8 || id.len > DEBUGINFO_ID_MAX)
 		return err_set(e, E_INVALID,
-			"expected " BUILDID "ID/WHAT, with a build id in "
-			"hexadecimal digits");
+			"expected a build id in hexadecimal digits, as in " BUILDID "ID/WHAT");
 	for (size_t i = 0; i < id.len; i++) {
 		char c = id.p[i];
 		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))
 			return err_set(e, E_INVALID, "a build id has digits and a to f only");
 		a->build_id[i] = c;
 	}
+	return OK;
+}
+
+/* "/buildid/ID/WHAT[/REST]" */
+static enum status read_path(struct asked *a, struct err *e)
+{
+	struct str path = str_sub(a->r->path, strlen(BUILDID), a->r->path.len), id;
+	(void)str_split(&path, '/', &id);
+	enum status s = take_id(a, id, e);
+	if (s != OK)
+		return s;
 	if (!str_split(&path, '/', &a->what))
 		return err_set(e, E_INVALID, "expected executable, debuginfo, source or section");
 	a->rest = path;
@@ -199,6 +208,61 @@ static enum status answer(struct asked *a, struct net_response *out, int *out_ht
 		return send_source(a, out, e);
 	return err_set(
 		e, E_NOTFOUND, "expected executable, debuginfo, source/PATH or section/NAME");
+}
+
+/* ---- /metadata ---- */
+
+static void put_result(
+	const struct asked *a, enum debuginfo_type type, bool *io_first, struct buf *b)
+{
+	CLEANUP(fd_cleanup) int fd = -1;
+	struct err ignored = { 0 };
+	bool debug = type == DEBUGINFO_DEBUG;
+	if (open_file(a, type, &fd, &ignored) != OK)
+		return;
+	buf_printf(b, "%s{\"type\":\"%s\",\"buildid\":\"%s\",\"file\":\"%s%s\"}",
+		*io_first ? "" : ",", debug ? "debuginfo" : "executable", a->build_id, a->build_id,
+		debug ? ".debug" : "");
+	*io_first = false;
+}
+
+/* Files are known by their build id here, and not by their path: where one asks by that there may
+ * be more than the nothing that is told ("complete"). */
+static enum status metadata(struct asked *a, struct buf *out, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena arena;
+	struct str key = STR(""), value = STR("");
+	bool first = true;
+	arena_init(&arena, METADATA_ARENA_BYTES);
+	(void)net_query_param(a->r, "key", 0, &arena, &key);
+	(void)net_query_param(a->r, "value", 0, &arena, &value);
+	bool by_id = str_eq(key, STR("buildid"));
+	if (!by_id && !str_eq(key, STR("file")) && !str_eq(key, STR("glob")))
+		return err_set(e, E_INVALID, "key: buildid, file or glob is expected");
+	enum status s = server_tenant(a->s, a->r, &a->tenant, e);
+	if (s == OK && by_id)
+		s = take_id(a, value, e);
+	if (s != OK)
+		return s;
+	buf_cstr(out, "{\"results\":[");
+	if (by_id) {
+		put_result(a, DEBUGINFO_EXECUTABLE, &first, out);
+		put_result(a, DEBUGINFO_DEBUG, &first, out);
+	}
+	buf_printf(out, "],\"complete\":%s}", by_id ? "true" : "false");
+	return buf_status(out);
+}
+
+void server_debuginfod_metadata(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct asked a = { .s = ctx, .r = r };
+	struct err e = { 0 };
+	if (!server_is_ready(a.s, out))
+		return;
+	out->content_type = "application/json";
+	enum status s = metadata(&a, &out->body, &e);
+	if (s != OK)
+		net_fail(out, s, &e);
 }
 
 void server_debuginfod(

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "os/os.h"
 #include "server/internal.h"
+#include "trace/trace.h"
 
 static const struct metric_def defs[] = { SERVER_METRICS(METRIC_DEF) };
 
@@ -60,6 +61,7 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	if (!atomic_load_explicit(&s->ready, memory_order_acquire))
 		return;
 	scrape_write_metrics(s->scrape, &out->body);
+	trace_write_metrics(s->trace, &out->body);
 	store_write_metrics(s->store, &out->body);
 	symbolizer_write_metrics(s->engine.symbolizer, &out->body);
 	if (s->debuginfod)

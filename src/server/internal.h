@@ -102,6 +102,7 @@ struct server {
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
 	struct query_engine engine; /* over it */
 	struct debuginfo_uploads *uploads;
+	struct trace *trace;           /* NULL: no collector */
 	struct debuginfod *debuginfod; /* NULL: no other server is asked */
 	struct ingest ingest;
 	struct scrape *scrape; /* NULL: no configuration file */
@@ -154,6 +155,10 @@ void server_guard_look(struct server *s);
  * it. */
 net_handler_fn server_handle_login;
 net_handler_fn server_handle_logout;
+
+/* traces.c: before the port is opened, and what it is to be told of. */
+NODISCARD enum status server_traces_open(
+	struct server *s, struct net_server_config *c, struct err *e);
 
 /* routes.c: every URL and RPC; s->routes, s->paths and s->services. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
@@ -284,7 +289,7 @@ void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
 
 /* debuginfod.c: GET /buildid/… */
 net_stream_fn server_debuginfod, server_self_cpu;
-net_handler_fn server_handle_self_heap;
+net_handler_fn server_handle_self_heap, server_handle_self_list, server_debuginfod_metadata;
 /* The executable or debug file of a build id, if whoever asks may have it. E_NOTFOUND: there is
  * none, or not for them. */
 NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,

@@ -15,6 +15,7 @@
 #include "pb/pb.h"
 #include "schema/schema.h"
 #include "server/internal.h"
+#include "trace/trace.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -337,13 +338,14 @@ static void handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	net_server_write_metrics(x->server.net, &out->body);
 	if (atomic_load_explicit(&x->server.ready, memory_order_acquire))
 		scrape_write_metrics(x->server.scrape, &out->body);
+	trace_write_metrics(x->server.trace, &out->body);
 }
 
 static enum status listen_now(struct scraper *x, struct err *e)
 {
 	struct server *s = &x->server;
 	const struct pb_method *targets = pb_service_find(&schema_parca_scrape, "Targets");
-	struct net_route routes[PASSED_COUNT + 10] = {
+	const struct net_route own[] = {
 		{ "GET", "/healthy", server_handle_healthy, s, .on_loop = true,
 			.scope = SERVER_SCOPE_OPEN },
 		{ "GET", "/-/healthy", server_handle_healthy, s, .on_loop = true,
@@ -359,9 +361,12 @@ static enum status listen_now(struct scraper *x, struct err *e)
 		{ "GET", "/debug/pprof/profile", .stream_fn = server_self_cpu, .ctx = s,
 			.scope = AUTH_ADMIN },
 		{ "GET", "/debug/pprof/heap", server_handle_self_heap, s, .scope = AUTH_ADMIN },
+		{ "GET", "/debug/pprof/", server_handle_self_list, s, .scope = AUTH_ADMIN },
 	};
+	struct net_route routes[ARRAY_COUNT(own) + PASSED_COUNT];
 	struct net_server_config c;
-	put_passed(x, routes + 10);
+	memcpy(routes, own, sizeof(own));
+	put_passed(x, routes + ARRAY_COUNT(own));
 	net_server_config_default(&c);
 	c.lane_workers[LANE_PASSED] = CLIENTS;
 	c.address = s->config->http_address;
@@ -373,7 +378,10 @@ static enum status listen_now(struct scraper *x, struct err *e)
 	c.tls_key_file = s->config->tls_key_file;
 	c.tls_client_ca_file = s->config->tls_client_ca_file;
 	server_guard_config(s, &c);
-	enum status st = net_server_start(&c, routes, ARRAY_COUNT(routes), &s->net, e);
+	enum status st = server_traces_open(s, &c, e);
+	if (st != OK)
+		return st;
+	st = net_server_start(&c, routes, ARRAY_COUNT(routes), &s->net, e);
 	if (st == OK)
 		log_info("listening", "address=%s", net_server_address(s->net));
 	return st;
@@ -435,6 +443,7 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	if (x.stop_fd >= 0)
 		(void)!write(x.stop_fd, &(uint64_t){ 1 }, sizeof(uint64_t));
 	net_server_stop(x.server.net);
+	trace_close(x.server.trace);
 	scrape_stop(x.server.scrape);
 	while (x.free_count)
 		net_client_free(x.free[--x.free_count]);

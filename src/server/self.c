@@ -79,6 +79,18 @@ void server_self_cpu(
 		net_fail(out, s, &e);
 }
 
+void server_handle_self_list(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	out->content_type = "text/html; charset=utf-8";
+	buf_cstr(&out->body,
+		"<!doctype html><title>/debug/pprof/</title><p>Profiles of this server:</p><ul>"
+		"<li><a href=\"heap\">heap</a>: what malloc has in use, keeps free and mapped</li>"
+		"<li><a href=\"profile?seconds=30\">profile</a>: CPU time, of 30 "
+		"seconds</li></ul>");
+}
+
 void server_handle_self_heap(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	CLEANUP(profile_deinit) struct profile p;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "os/os.h"
 #include "server/internal.h"
+#include "trace/trace.h"
 
 #include <malloc.h>
 #include <sys/resource.h>
@@ -94,6 +95,9 @@ static enum status listen_now(struct server *s, struct err *e)
 	c.body_max = MIN(MAX(memory / 4, BODY_BYTES_MIN), NET_BODY_MAX);
 	c.body_max = MIN(c.body_max, (size_t)s->config->limits.message_bytes);
 	c.connections_max = s->config->connections;
+	st = server_traces_open(s, &c, e);
+	if (st != OK)
+		return st;
 	st = net_server_start(&c, s->routes, count, &s->net, e);
 	if (st != OK)
 		return st;
@@ -309,6 +313,7 @@ static void leave(struct server *s)
 static void stop_all(struct server *s)
 {
 	net_server_stop(s->net);
+	trace_close(s->trace);
 	server_handover_stop(s);
 	scrape_stop(s->scrape);
 	debuginfod_stop(s->debuginfod);

@@ -43,6 +43,9 @@ struct server_config {
 	const char *const *debuginfod_servers;
 	uint64_t debuginfod_bytes;
 	int64_t debuginfod_timeout_ns;
+	/* Where traces of its own requests go (trace/trace.h); NULL or "": nowhere. */
+	const char *otlp_address;
+	bool otlp_http, otlp_secure;
 	bool admin_api; /* /api/admin/… is allowed */
 	/* Header, in lower case, that says whose samples a request brings or asks for; NULL: all
 	 * are of the tenant without a name. */

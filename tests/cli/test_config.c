@@ -83,8 +83,27 @@ static void shows_what_wins(void **state)
 	assert_int_equal(c.code, CLI_USAGE);
 }
 
+static void checks_either_file(void **state)
+{
+	(void)state;
+	struct capture c;
+	put("tokens:\n- {name: a, token: 0123456789abcdef0123, scopes: [read]}\n");
+	run(&c, cli_config, "config check", "");
+	CHECK_HAS(c.out, "a web-config file (--web-config-file), without TLS\n");
+	assert_int_equal(c.code, CLI_OK);
+	put("basic_auth_users: {a: secret}\n");
+	run(&c, cli_config, "config check", "");
+	CHECK_HAS(c.err, "line 1, column 23: the password of a is not bcrypt's text");
+	assert_int_equal(c.code, CLI_FAILED);
+	put("tls_server_confi: {}\n");
+	run(&c, cli_config, "config check", "");
+	CHECK_HAS(c.err, "line 1, column 1: ");
+	assert_int_equal(c.code, CLI_FAILED);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(shows_what_wins) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(shows_what_wins),
+		cmocka_unit_test(checks_either_file) };
 	return cmocka_run_group_tests(tests, make, drop);
 }

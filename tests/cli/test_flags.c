@@ -67,6 +67,7 @@ static void applies(void **state)
 		"--off-cpu-threshold 0.5 --off-cpu-min-duration 1ms --wall-clock "
 		"--metadata-external-labels a=1;b=x=y --metadata-external-labels c= "
 		"--bpf-table-memory 64MiB --debug-directories /x:/y --enable-admin-api "
+		"--local-files-disable "
 		"--storage-retention type=\"a:*\"=7d/1GB;tenant=\"t\"=2d --storage-retention "
 		"tenant=\"u\"=1MB --storage-thin 7d=5m/cpu",
 		dir, dir);
@@ -80,7 +81,7 @@ static void applies(void **state)
 	CHECK_STR(str_of(server.http_address), ":1");
 	CHECK_STR(str_of(server.debug_dirs), "/x:/y");
 	CHECK(server.storage_memory_bytes == 1 << 30 && server.retention_bytes == 5000000000);
-	CHECK(server.retention_ns == 2 * 86400 * NS_PER_SEC && server.local_files);
+	CHECK(server.retention_ns == 2 * 86400 * NS_PER_SEC && !server.local_files);
 	CHECK(server.handover_fd == -1 && server.ready_fd == -1 && server.admin_api);
 	CHECK(server.retention_rule_count == 3 && server.thin_rule_count == 1);
 	CHECK(server.retention_rules[0].bytes == 1000000000 && server.retention_rules[0].has_type);
@@ -112,6 +113,7 @@ static void has_defaults(void **state)
 	CHECK(server.storage_memory_bytes ==
 		server_memory_default(os_host_memory_bytes(), os_cgroup_memory_bytes("")));
 	CHECK(server.retention_ns == 14 * 86400 * NS_PER_SEC && !server.admin_api);
+	CHECK(server.local_files);
 	CHECK(server.retention_rule_count == 0 && server.thin_rule_count == 0);
 	CHECK(server.retention_bytes == 10ULL << 30 && server.resolution_ns == 10 * NS_PER_SEC);
 	CHECK_STR(str_of(server.debug_dirs), "/usr/lib/debug");

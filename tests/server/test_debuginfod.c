@@ -94,15 +94,22 @@ static void ask(const struct net_server *net, const char *path, const char *head
 
 static struct net_server *serve(void)
 {
-	static const struct net_route route = {
-		.method = "GET", .path = "/buildid/*", .stream_fn = server_debuginfod, .ctx = &s
+	static const struct net_route routes[] = {
+		{ .method = "GET",
+			.path = "/buildid/*",
+			.stream_fn = server_debuginfod,
+			.ctx = &s },
+		{ .method = "GET",
+			.path = "/metadata",
+			.fn = server_debuginfod_metadata,
+			.ctx = &s },
 	};
 	struct net_server_config c;
 	struct net_server *net;
 	struct err e;
 	net_server_config_default(&c);
 	c.address = "127.0.0.1:0";
-	CHECK_OK(net_server_start(&c, &route, 1, &net, &e), &e);
+	CHECK_OK(net_server_start(&c, routes, ARRAY_COUNT(routes), &net, &e), &e);
 	return net;
 }
 
@@ -166,4 +173,38 @@ static void answers(void **state)
 	net_server_stop(net);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(answers, set_up, tear_down))
+static void tells_what_there_is(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *query;
+		bool mine, tenant;
+		const char *says;
+	} cases[] = {
+		{ "its debug file", "key=buildid&value=", true, false,
+			"{\"results\":[{\"type\":\"debuginfo\",\"buildid\":\"" },
+		{ "nothing", "key=buildid&value=00112233445566778899", false, false,
+			"{\"results\":[],\"complete\":true}" },
+		{ "of another tenant", "key=buildid&value=", true, true,
+			"{\"results\":[],\"complete\":true}" },
+		{ "a path", "key=glob&value=/usr/bin/*", false, false,
+			"{\"results\":[],\"complete\":false}" },
+		{ "no key", "value=1", false, false, "HTTP/1.1 400" },
+		{ "no id", "key=buildid&value=../../etc", false, false, "HTTP/1.1 400" },
+	};
+	struct net_server *net = serve();
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf out;
+		char path[300];
+		buf_init(&out, NET_ANSWER_MAX);
+		config.tenant_header = c->tenant ? "x-scope-orgid" : NULL;
+		snprintf(path, sizeof(path), "/metadata?%s%s", c->query, c->mine ? build_id : "");
+		ask(net, path, c->tenant ? "x-scope-orgid" : NULL, "a", &out);
+		CHECK_CASE(c, memmem(out.data, out.len, c->says, strlen(c->says)));
+	}
+	config.tenant_header = NULL;
+	net_server_stop(net);
+}
+
+TEST_MAIN(cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(tells_what_there_is, set_up, tear_down))

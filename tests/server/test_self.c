@@ -56,6 +56,9 @@ static void profiles_itself(void **state)
 	serve_start(&v);
 	CHECK(get(&v, "/debug/pprof/heap", &out) == 200);
 	check_profile(&out, 2);
+	buf_clear(&out);
+	CHECK(get(&v, "/debug/pprof/", &out) == 200);
+	CHECK(memmem(out.data, out.len, "href=\"profile?seconds=30\"", 25));
 	for (const char *const *bad = (const char *const[]){ "0", "301", "-1", "x", "", NULL };
 		*bad; bad++) {
 		char target[100];
