@@ -205,7 +205,7 @@ enum status agent_run(
 {
 	/* Few threads that allocate little: arenas of their own would only cost memory. */
 	mallopt(M_ARENA_MAX, 1);
-	/* What a large table is built in goes back to the system at once. */
+	/* The memory in which a large table is built goes back to the system at once. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 	mallopt(M_TRIM_THRESHOLD, LARGE_BLOCK_BYTES);
 	CLEANUP(agent_close)

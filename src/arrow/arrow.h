@@ -198,7 +198,8 @@ enum arrow_write_kind {
 	ARROW_WRITE_LIST, /* of integers that are never null */
 };
 
-/* What a kind needs is set, the rest is zero. Nothing of it is kept after arrow_write_column(). */
+/* Set the fields that the column's kind needs; the others are zero. arrow_write_column() keeps no
+ * pointer. */
 struct arrow_write_column {
 	struct str name;
 	enum arrow_write_kind kind;

@@ -288,7 +288,7 @@ static bool recall(struct auth *a, struct remembered *table, size_t count, struc
 	return found;
 }
 
-/* What is over goes first, then the least recently used. */
+/* An expired entry is replaced first, then the least recently used one. */
 static void keep(struct auth *a, struct remembered *table, size_t count, struct str text,
 	const struct auth_caller *caller, uint64_t generation, int64_t until_ns)
 {

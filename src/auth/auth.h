@@ -94,7 +94,7 @@ const struct auth_web *auth_web(const struct auth *a);
 /* Reads the file again where it, or a file that it names, has changed. *out_changed: it had. A
  * wrong file changes nothing; what is wrong with it is told once. */
 NODISCARD enum status auth_look(struct auth *a, bool *out_changed, struct err *e);
-/* What is wrong with such a file, without using it. *out_cert_file: of its TLS; "" for none. */
+/* Checks such a file without using it. *out_cert_file: its TLS certificate; "" for none. */
 #define AUTH_PATH_BYTES 4096
 NODISCARD enum status auth_check_file(
 	const char *path, char out_cert_file[AUTH_PATH_BYTES], struct err *e);

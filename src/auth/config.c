@@ -229,7 +229,7 @@ static enum status http2(struct reading *r, const struct conf_node *n, void *bas
 	return conf_wrong(r->e, n, "http2 cannot be switched off: gRPC needs it");
 }
 
-/* Those that exporter-toolkit knows. */
+/* The headers that exporter-toolkit knows. */
 static enum status headers(struct reading *r, const struct conf_node *n, void *base)
 {
 	static const char *const known[] = { "Content-Security-Policy", "Strict-Transport-Security",
@@ -364,7 +364,7 @@ static enum status basic_users(struct reading *r, const struct conf_node *n, voi
 	return OK;
 }
 
-/* What users of basic_auth_users may do; read behind them. */
+/* The rights of the users in basic_auth_users; read after that section. */
 static enum status users(struct reading *r, const struct conf_node *n)
 {
 	static const struct key keys[] = { { "scopes", scopes, NOT_EMPTY },

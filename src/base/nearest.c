@@ -36,7 +36,7 @@ const char *nearest_word(const char *typed, const char *const *names)
 	size_t len = strlen(typed), least = len < 4 ? 2 : len / 3 + 2;
 	for (; *names; names++) {
 		size_t d = distance(typed, *names);
-		/* What was cut short or left out in front is meant too: --address. */
+		/* A part of a name is meant too, as in --address for --http-address. */
 		if (len >= 3 && strstr(*names, typed))
 			d = MIN(d, (size_t)1);
 		if (d < least) {

@@ -284,7 +284,8 @@ static enum status get(const struct cli_ask *ask, const char *url, int *http_sta
 	return s;
 }
 
-/* What people type first: a program's name, or a condition without braces. */
+/* False, with a complaint, for what people often type first: the name of a file or a program, or a
+ * condition without braces. */
 static bool selector_is_one(const char *s)
 {
 	if (!s || !s[0] || strchr(s, '{'))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is opened is read by nothing here; temporary files lie in TMPDIR, as everybody's do. */
+/* How: files are opened here and read elsewhere; temporary files lie in TMPDIR. */
 #include "cli/debuginfo.h"
 
 #include "cli/cli.h"

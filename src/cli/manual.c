@@ -28,7 +28,7 @@ static const struct cli_command command = {
 		"  man firn-up",
 };
 
-/* What cli_described fills. */
+/* Filled by cli_described. */
 static struct cli_manual manual;
 static struct cli_command commands[CLI_MANUAL_COMMANDS_MAX]; /* copies: a verb's may be local */
 

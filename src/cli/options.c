@@ -121,7 +121,7 @@ static bool set_default(struct parsing *p, uint32_t i)
 	return !o->otherwise || set_option(p, i, o->otherwise, "default of --");
 }
 
-/* What the file has of this verb's flags. */
+/* Read the flags of this verb from the configuration file. */
 static bool read_file(struct parsing *p)
 {
 	struct err e = { 0 };

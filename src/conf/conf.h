@@ -111,5 +111,5 @@ conf_field_fn conf_field_text, conf_field_bool, conf_field_duration, conf_field_
 	conf_field_port, conf_field_texts;
 /* A key that is known and not done: E_INVALID with `why`. */
 conf_field_fn conf_field_refuse;
-/* What changes nothing here is taken. */
+/* For keys that are accepted and have no effect. */
 conf_field_fn conf_field_ignore;

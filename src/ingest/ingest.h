@@ -90,7 +90,7 @@ uint64_t series_guard_count(struct series_guard *g);
 #define AGENT_NODE_BYTES 256
 #define AGENT_ADDRESS_BYTES 64
 
-/* Who pushed, and how the last push ended. Texts end with NUL. */
+/* A sender, and how its last push ended. Texts end with NUL. */
 struct agent_entry {
 	char tenant[SAMPLES_TENANT_MAX + 1];
 	char node[AGENT_NODE_BYTES]; /* the label `node`; "": there was none */

@@ -102,7 +102,7 @@ static enum status added(struct decoder *d, enum status s, const char *what)
 
 /* ---- constants: each made once ---- */
 
-/* What was made of a constant; a hostile file may name one as two things. */
+/* What a constant was turned into: a hostile file may refer to one constant as two kinds. */
 enum made { MADE_FUNCTION = 1, MADE_STACK, MADE_THREAD, MADE_CLASS, MADE_STATE, MADE_KIND };
 
 /* NULL: the value is none. */

@@ -65,7 +65,7 @@ static bool checks_names(const struct net_server *s)
 
 /* ---- origins ---- */
 
-/* What an answer may say to this page: its own origin, "*", or NULL. */
+/* Whether a page of this origin may read answers; *out_any: a page of any origin may. */
 static bool origin_allowed(const struct net_server *s, struct str origin, bool *out_any)
 {
 	*out_any = listed(s->config.cors_origins, STR("*"));

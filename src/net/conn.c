@@ -399,7 +399,7 @@ static int64_t stall_deadline(const struct net_conn *c)
 	return c->stall_ns ? c->stall_ns + c->server->config.stall_timeout_ns : INT64_MAX;
 }
 
-/* What made its way in the time that is over gets as much again. */
+/* A transfer that was fast enough until its deadline gets another period of the same length. */
 static void renew_deadlines(struct net_conn *c, int64_t now_ns)
 {
 	int64_t stall_timeout = c->server->config.stall_timeout_ns;

@@ -229,7 +229,7 @@ void net_handler_run(struct net_exchange *x);
 /* net_workers_stop() is due after a failure too. */
 NODISCARD enum status net_workers_start(
 	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e);
-/* What waits is still done. */
+/* Requests in the queue are still handled. */
 void net_workers_stop(struct net_lane *l);
 /* A thread for the handler of a stream. False: there are too many. */
 NODISCARD bool net_stream_start(struct net_exchange *x);
@@ -314,7 +314,7 @@ NODISCARD enum status net_access_check(
 /* Worker or the thread of a stream: what the guard could not say on the loop. False: refused, with
  * x->response. */
 bool net_access_guard(struct net_exchange *x);
-/* What a page of another origin may see of the answer. */
+/* The headers that let a page of another origin read the answer. */
 void net_access_put(struct net_exchange *x);
 bool net_access_is_preflight(const struct net_exchange *x);
 void net_access_preflight(struct net_exchange *x);

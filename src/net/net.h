@@ -23,7 +23,7 @@
 #define NET_HANDSHAKE_BYTES ((size_t)48 << 10)
 #define NET_COMPRESS_MIN 1024 /* answers shorter than this are not compressed */
 
-/* Who sent a request, as the guard says. */
+/* The sender of a request, as the guard found it. */
 #define NET_TENANT_BYTES 65
 #define NET_NAME_BYTES 129
 struct net_caller {

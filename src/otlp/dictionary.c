@@ -179,7 +179,7 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	return profile_add_function(d->out, &fn, out);
 }
 
-/* What the key makes of the attribute, beside a label. */
+/* Find out by its key what an attribute means, besides being a label. */
 static enum status interpret_attribute(struct decoder *d, struct str key, struct attribute *a)
 {
 	struct str value = profile_str(d->out, a->value);

@@ -156,7 +156,7 @@ NODISCARD enum status parca_raw_decode(
 /* Bytes of a stack's id; Parca's have 16. */
 #define PARCA_STACK_ID_MAX 64
 
-/* What a decoder did not take as it was; added to, never set back. */
+/* Counters of samples that a decoder changed or left out; they only grow. */
 #define PARCA_ARROW_STATS(X)                                                       \
 	X(zero_values) /* samples of value 0: they say nothing and are left out */ \
 	X(no_stack)    /* samples whose stack the sender did not have any more */
@@ -187,7 +187,7 @@ struct str parca_session_stack_id(const struct parca_session *s, uint32_t i);
 void parca_session_set_stack(struct parca_session *s, uint32_t i, uint32_t stack);
 /* The one of the profile's that stack i is; false: not known. */
 bool parca_session_stack(const struct parca_session *s, uint32_t i, uint32_t *out);
-/* What the session takes, without the profile. */
+/* Bytes of memory of the session, without its profile. */
 uint64_t parca_session_bytes(const struct parca_session *s);
 /* Asks for those that are not known. *out_any is false when there are none: nothing is written. */
 NODISCARD enum status parca_session_ask(

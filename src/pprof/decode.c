@@ -455,8 +455,8 @@ static enum status export_name(struct decoder *d, uint32_t *name)
 	return s;
 }
 
-/* Those that are no labels of a sample anyway are put together: none makes series. What is too long
- * is left out. */
+/* Numbers that are no sample labels are joined into one label, so that they make no series. One
+ * that is too long is left out. */
 static void add_number(struct decoder *d, struct str name, int64_t number, struct str unit)
 {
 	char text[64];

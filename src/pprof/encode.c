@@ -232,7 +232,7 @@ static enum status take_column(struct encoder *c, uint32_t head, struct err *e)
 	return OK;
 }
 
-/* Those of the samples; without samples, those of all heads. */
+/* The sample types of the samples; of all heads if there are no samples. */
 static enum status take_columns(struct encoder *c, struct err *e)
 {
 	enum status s = OK;
@@ -414,7 +414,7 @@ static void put_numbers(struct encoder *c, struct str packed)
 	}
 }
 
-/* Those of all samples together. */
+/* The comments of all samples. */
 static void take_comments(struct encoder *c, uint32_t packed)
 {
 	struct str all = profile_str(c->p, packed), one;

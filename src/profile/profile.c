@@ -253,7 +253,7 @@ static uint64_t location_hash(
 	return hash64(words, sizeof(words));
 }
 
-/* What profile_append_location() left out: the last ones. */
+/* The last locations, which profile_append_location() did not index. */
 static enum status index_locations(struct profile *p)
 {
 	for (uint32_t i = p->location_index.count; i < p->locations.len; i++) {

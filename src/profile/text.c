@@ -35,7 +35,7 @@ static size_t sound_length(struct str s)
 
 enum status profile_add_string(struct profile *p, struct str s, uint32_t *out)
 {
-	/* What is there already was looked at then. */
+	/* A string that is there already was checked when it was added. */
 	if (strtab_expects(&p->strings, s) || str_is_utf8(s))
 		return strtab_intern(&p->strings, s, out);
 	CLEANUP(buf_deinit) struct buf b;

@@ -23,7 +23,7 @@ struct translate_from {
 };
 struct translate_from translate_from_profile(const struct profile *p);
 
-/* What takes them, and says under which number. */
+/* The target: it takes an element, and returns its number there. */
 struct translate_ops {
 	enum status (*add_string)(void *to, struct str s, uint32_t *out);
 	enum status (*add_function)(void *to, const struct profile_function *f, uint32_t *out);

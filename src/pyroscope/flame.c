@@ -130,7 +130,7 @@ static enum status find_smallest(struct maker *m, int64_t nodes_max)
 
 /* ---- levels ---- */
 
-/* What is still to be laid out, and where. */
+/* A node that is still to be laid out, and its place. */
 struct place {
 	uint32_t node;
 	uint32_t level;

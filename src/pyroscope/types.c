@@ -115,7 +115,7 @@ static struct str sample_type(const struct profile *p, uint32_t head)
 	return profile_str(p, p->types.v[p->heads.v[head].type].sample_type);
 }
 
-/* What the file is a profile of. */
+/* The name of the profile: what the file has measured. */
 static struct str name_of(const struct profile *p, uint32_t first, const struct made *m)
 {
 	struct str type = STR("unknown");

@@ -332,7 +332,7 @@ static void put_stack_table(struct buf *b, const struct frames *s)
 	buf_u8(b, '}');
 }
 
-/* What a value is worth in the unit that the samples' weights have. */
+/* The factor from a value to the unit of the samples' weights. */
 static double weight_scale(struct str unit, const char **out_type)
 {
 	static const struct {

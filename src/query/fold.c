@@ -200,7 +200,7 @@ static bool list_hidden(struct folder *f)
 
 /* ---- groups ---- */
 
-/* What a fold keeps by: key, then where it comes first. */
+/* The order of a fold: by key, then by first occurrence. */
 static int compare_places(const void *pa, const void *pb)
 {
 	const struct place *a = pa, *b = pb;
@@ -312,7 +312,7 @@ static enum status close_below(struct folder *f, uint32_t number)
 	return cut_runs(f, number) && push_runs(f) ? check_memory(f) : no_memory(f);
 }
 
-/* What its frames have in common. */
+/* Fill the node with what its frames have in common. */
 static void describe(struct folder *f, struct query_fold_node *n, size_t first, size_t end)
 {
 	const struct query_tree *t = f->t;

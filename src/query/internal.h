@@ -105,7 +105,7 @@ NODISCARD enum status query_series(const struct query_engine *q, const struct qu
 
 /* E_INVALID for what is for flame graphs only. */
 NODISCARD enum status query_format_check(enum query_format format, struct err *e);
-/* What became of the answer in `out`. */
+/* OK, or why the answer in `out` could not be written. */
 NODISCARD enum status query_written(const struct buf *out, struct err *e);
 
 /* ---- write_flame.c, export.c, html.c ---- */

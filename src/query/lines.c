@@ -298,7 +298,7 @@ static enum status add_location(struct maker *m, uint32_t location, uint32_t *at
 {
 	/* A copy: naming moves no location, but tables are not ours to hold pointers into. */
 	struct profile_location l = m->p->locations.v[location];
-	/* What is shown has some name, and Parca's reports none of what is no function. */
+	/* On the page each frame has some name; in Parca's reports only functions have one. */
 	bool shown = m->r->by & QUERY_BY_SHOWN;
 	bool unnamed = l.line_count == 0 || (l.unnamed && !shown);
 	uint32_t count = unnamed ? 1 : l.line_count;

@@ -39,8 +39,8 @@ static void use_type(struct selector *s, const struct samples_type *t)
 /* Samples as new as the newest of all, nearly: somebody sends them now. */
 #define NOW_NS (3600 * NS_PER_SEC)
 
-/* What most look for, as the page has it (ui/src/model/types.ts): CPU time of firn's agent, CPU
- * time, other times, anything; what is sent now before what was once. */
+/* The default type, as on the page (ui/src/model/types.ts): CPU time of firn's agent, CPU time,
+ * other times, anything else; of equal ones, a type that is still being sent comes first. */
 static int fit_of(const struct samples_type *t, int64_t newest_ns)
 {
 	bool period = str_eq(t->period_type, STR("cpu"));

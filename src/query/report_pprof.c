@@ -185,7 +185,7 @@ static enum status write_samples(struct maker *m, struct query_pprof_writer *w)
 	return s == OK ? query_cuts_write(&m->cuts, w, m->e) : s;
 }
 
-/* What the cut stacks take at most, with their index. */
+/* Reserve memory for the cut stacks and their index, as much as they can take. */
 static enum status hold_cuts(struct maker *m, struct query_tree *t)
 {
 	uint64_t each = sizeof(struct query_cut) + m->r->innermost * sizeof(uint32_t) + 16;

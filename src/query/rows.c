@@ -24,7 +24,7 @@ struct level {
 	uint32_t depth;     /* the path's length before it */
 };
 
-/* What the walk asks of a key at each frame, side by side. */
+/* What the walk needs of a key at each frame, in one place for the processor's cache. */
 struct seat {
 	uint32_t on_path;     /* how often it is */
 	uint32_t last_caller; /* and its edge; QUERY_LINE_NONE: none yet */
@@ -135,7 +135,7 @@ static bool is_end(const struct walker *w, uint32_t stack)
 	return w->up && w->t->cut && w->t->cut[stack] == stack;
 }
 
-/* What no frame of a stack is left for belongs to nobody. */
+/* The value of a stack without any frame left is added to no row. */
 static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint32_t end)
 {
 	const struct query_tree *t = w->t;

@@ -75,7 +75,7 @@ static enum status no_room(struct loader *l, enum status s)
 		l->s->v.len);
 }
 
-/* What a stack takes in all of the arrays, with where to find it. */
+/* Bytes of one stack in all of the arrays, with its index. */
 static uint64_t stack_bytes(const struct loader *l)
 {
 	return sizeof(struct samples_node) + INDEX_BYTES + (l->r->diff ? sizeof(int64_t) : 0) +

@@ -79,7 +79,7 @@ static bool is_shown(const struct query_flame *f, uint32_t i)
 	return f->total[0] != 0 && share >= TEXT_SHARE_MIN;
 }
 
-/* What stands before the names of a node and of its only child. */
+/* The indentation in front of the names of a node and of its only child. */
 struct indent {
 	struct str own, below;
 	uint32_t width; /* of `below` */

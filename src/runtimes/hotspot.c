@@ -322,7 +322,7 @@ static enum status search_segment(struct tables *t, const struct objfile_segment
 	return OK;
 }
 
-/* What code does not set is missing. */
+/* Search code for the fields that it sets. A field that no code sets is missing. */
 static enum status search_code(struct tables *t, struct err *e)
 {
 	bool set[FIELD_COUNT] = { false };

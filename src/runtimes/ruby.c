@@ -116,7 +116,7 @@ static int32_t number_at(const struct code *c, size_t at)
 	return n;
 }
 
-/* What an address relative to the instruction's end at `end`, whose last four bytes it is, says. */
+/* The target of an instruction that ends at `end`, and with a 32-bit offset from there. */
 static uint64_t target_of(const struct code *c, size_t end)
 {
 	return c->address + end + (uint64_t)(int64_t)number_at(c, end - 4);

@@ -82,7 +82,7 @@ enum builtin {
 	BUILTIN_COUNT = BUILTIN_ALL + 3
 };
 
-/* What no constant tells, from this version on. */
+/* Values that no constant of V8 tells, by the first version that has them. */
 static const struct fixed {
 	uint16_t version;
 	uint16_t bytecodes_data, bytecodes_lines;

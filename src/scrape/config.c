@@ -205,7 +205,7 @@ static struct scrape_profile *profile_of(struct scrape_job *job, const char *nam
 	return p;
 }
 
-/* What a default profile is said nothing of stays; but delta, as in Parca, must be said again. */
+/* Fields that are not named keep their default, but for delta: as in Parca it must be repeated. */
 static enum status pprof(
 	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
@@ -327,7 +327,7 @@ static void make_fields(struct conf_field v[CONF_FIELDS_MAX + 1])
 	v[n] = (struct conf_field){ 0 };
 }
 
-/* What finds and names targets is left out: their labels say it. */
+/* A hash of a job's settings but for the keys that find and name targets: labels say these. */
 static uint64_t settings_of(const struct conf_node *n)
 {
 	uint64_t h = 1;

@@ -172,7 +172,8 @@ struct scrape {
 void scrape_source_look(struct scrape *x, struct scrape_source *s);
 void scrape_sources_start(struct scrape *x, struct scrape_config *c);
 void scrape_sources_stop(struct scrape_config *c); /* NULL is fine */
-/* What servers told of stays until the new source, if it is the same one, has been answered. */
+/* Targets that a source has found stay until the same source of the new configuration has its first
+ * answer. */
 void scrape_sources_hand_on(struct scrape_config *from, struct scrape_config *to);
 /* Tells of a problem, unless it is the one that is known. */
 void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e);

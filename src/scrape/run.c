@@ -117,7 +117,8 @@ static enum status take(struct scrape_target *t, struct str body, struct err *e)
 	return s;
 }
 
-/* What is no profile stays here; all others go on as they came, but for types that are left out. */
+/* A body that is no profile is dropped. Others are sent on as they came, without types that are
+ * left out. */
 static enum status forward(struct scrape_target *t, struct str body, struct err *e)
 {
 	CLEANUP(profile_deinit) struct profile p;

@@ -139,7 +139,7 @@ static bool has_port(struct str address)
 	return colon < address.len && (bracket == address.len || colon > bracket);
 }
 
-/* What may be a password is left out. */
+/* An error without the part of the address that may be a password. */
 static enum status bad_address(struct str address, struct err *e)
 {
 	size_t at = str_rindex(address, '@');

@@ -325,7 +325,7 @@ void self_cpu_free(struct self_cpu *c)
 	if (!c)
 		return;
 	stop(c);
-	/* What was written since the last look is nobody's. A handler that still writes keeps its
+	/* Samples written since the last look are dropped. A handler that still writes keeps its
 	 * slot until the next profile's first look. */
 	struct slot *slots = atomic_load(&shared.slots);
 	for (size_t i = 0; slots && i < SELF_SLOTS; i++) {

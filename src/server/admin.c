@@ -40,7 +40,7 @@ static enum status take_time(
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
 }
 
-/* Whoever is bound to a tenant deletes and exports nothing of another. */
+/* A caller that is bound to a tenant can delete and export this tenant's samples only. */
 static enum status take_tenant(const struct net_request *r, struct picked *p, struct err *e)
 {
 	bool named = net_query_param(r, "tenant", 0, &p->arena, &p->tenant);

@@ -322,7 +322,7 @@ static enum status take_chunks(
 	}
 }
 
-/* What Parca says where its metadata does not fit. */
+/* Parca's error message where its metadata does not fit. */
 static enum status in_parcas_words(enum status st, struct err *e)
 {
 	if (st == E_NOTFOUND)

@@ -141,7 +141,7 @@ NODISCARD enum status server_tenant(
 	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
 
 /* guard.c: in front of the routes. */
-/* What a route needs: none of the others, as the page and what says whether a server is alive. */
+/* A route that needs no scope: the page, and those that tell whether a server is alive. */
 #define SERVER_SCOPE_OPEN (1u << 31)
 /* E_DENIED: others reach the address, and nobody has to say who they are. */
 /* After SIGHUP. */
@@ -207,7 +207,7 @@ net_handler_fn server_handle_instructions;
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
 NODISCARD enum status server_source(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
-/* What answers with places in code begin with, up to and with "builds". */
+/* The beginning of an answer with places in code, up to "builds" and its value. */
 void server_write_places(const struct query_places *p, struct buf *b);
 /* code.c: the same of GET /api/instructions. */
 NODISCARD enum status server_instructions(struct server *s, const struct query_engine *engine,
@@ -232,7 +232,7 @@ net_handler_fn server_querier_merge_span_profile;
 net_handler_fn server_querier_merge_profile;
 net_handler_fn server_querier_diff;
 net_handler_fn server_querier_profile_stats;
-/* What firn has nothing of: an empty message. */
+/* For calls that firn has no data for: an empty message. */
 net_handler_fn server_pyroscope_nothing;
 net_handler_fn server_pyroscope_version;
 net_handler_fn server_pyroscope_label_values;

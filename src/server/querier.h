@@ -89,7 +89,7 @@ NODISCARD enum status querier_profile_select(struct server_call *c, struct str t
 
 /* ---- querier_profiles.c: single profiles and spans ---- */
 
-/* What one profile or span has in one step of the request. */
+/* The values of one profile or span in one step of the request. */
 struct querier_point {
 	const struct str *values; /* of the names below */
 	uint32_t group_count;

@@ -171,7 +171,7 @@ static void note_service(struct server *s, const struct pb_service *service)
 	s->services[s->service_count++] = service->name;
 }
 
-/* What a handler is given: the server, or its protocol's inlet. */
+/* The context of a handler: the server, or its protocol's inlet. */
 static enum status ctx_of(
 	struct server *s, const struct server_protocol *p, void **out, struct err *e)
 {
@@ -185,7 +185,8 @@ static enum status ctx_of(
 	return st;
 }
 
-/* Whoever brings samples writes; the rest is asked for. */
+/* The scope that an RPC names; else writing for those that bring samples, reading for the others.
+ */
 static uint32_t scope_of(const struct rpc *rpc)
 {
 	if (rpc->scope)

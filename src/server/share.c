@@ -153,7 +153,8 @@ static enum status find_usages(const char *dir, struct usages *out, struct err *
 	return good ? OK : err_set(e, E_NOMEM, "%s", dir);
 }
 
-/* Who has to give way to a profile of `size` bytes more; NULL: nobody. */
+/* The tenant that loses a shared profile to make room for `size` bytes more; NULL: there is room.
+ */
 static struct usage *who_gives_way(const struct usages *u, struct str tenant, uint64_t size)
 {
 	struct usage *most = NULL;

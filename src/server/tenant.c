@@ -28,7 +28,7 @@ static enum status named_by(
 	return OK;
 }
 
-/* Who is bound to a tenant may name it, and no other. */
+/* A caller that is bound to a tenant may name this tenant only. */
 enum status server_tenant_by(
 	const char *header, const struct net_request *r, struct str *out, struct err *e)
 {

@@ -312,7 +312,7 @@ static enum status wrap(const struct net_request *r, struct buf *b, bool *out_na
 	return st;
 }
 
-/* What Go's own profiles of these sample types are called; else the first sample type. */
+/* The name of Go's own profile with these sample types; if there is none, the first sample type. */
 static struct str usual_name(const struct profile *p)
 {
 	static const char *const names[][2] = { { "cpu", "process_cpu" },

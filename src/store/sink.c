@@ -3,7 +3,7 @@
 #include "samples/sink.h"
 #include "store/state/state.h"
 
-/* What a message takes on its way in, decoded and encoded again. */
+/* Bytes of memory that a message takes while it is decoded and encoded again. */
 #define ADMIT_BYTES(message_len) ((message_len)*6ull + 65536)
 
 static struct store *store_of(struct samples_sink *sink)

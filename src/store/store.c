@@ -403,7 +403,7 @@ static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 	return st;
 }
 
-/* What was reserved is in the table now, or not needed. */
+/* The reserved bytes are in the table now, or not needed. */
 static void release_room(struct store *s, uint64_t need)
 {
 	pthread_mutex_lock(&s->lock);
@@ -520,7 +520,7 @@ struct store_entry {
 	uint64_t lent; /* bytes given back, until more are asked for */
 };
 
-/* What fills up meanwhile is better on the disk. */
+/* True: near the limit. Then a memtable that is not small becomes a part early. */
 static bool look_at_pressure(struct store *s)
 {
 	bool pressed = store_relieve(s);

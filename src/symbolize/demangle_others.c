@@ -64,7 +64,7 @@ static void put(struct d_text *t, struct str s)
 	t->len += s.len;
 }
 
-/* What is left of `rest` where it begins with the function that the template t->last is for. */
+/* Length of the function name at the beginning of `rest`, if it is that of the template t->last. */
 static size_t same_name(const struct d_text *t, struct str rest)
 {
 	struct str name = str_make(t->out + t->last, t->len - 1 - t->last); /* without the '!' */

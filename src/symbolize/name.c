@@ -91,7 +91,7 @@ struct str symbolize_base_name(struct str file)
 	return str_sub(file, 0, SYMBOLIZE_PATH_MAX / 2);
 }
 
-/* What stands before "+0x…" where there is no better name. */
+/* The text before "+0x…" of a location without a better name. */
 static struct str place_of(const struct symbolize_namer *n, const struct profile_location *loc)
 {
 	struct str file = n->mappings[loc->mapping].file;

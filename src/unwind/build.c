@@ -181,7 +181,7 @@ static enum status read_source(
 	return OK;
 }
 
-/* What is read of it counts for the work that may be done, and against the memory. */
+/* Bytes that are read of it count against the limits of work and of memory. */
 static enum status add_source(
 	struct builder *b, const char *name, struct source *src, struct err *e)
 {
@@ -535,7 +535,7 @@ static size_t longest(struct builder *b, size_t i, size_t *out_next)
 	return best;
 }
 
-/* What is between the last function and the one that begins at `begin`. */
+/* Rows for the gap between the last function and the one that begins at `begin`. */
 static void put_gap(struct builder *b, const struct code_part *segment, uint64_t at, uint64_t begin)
 {
 	if (begin - at > CODE_PADDING_MAX || at == segment->begin)

@@ -243,7 +243,7 @@ static const struct { const char *name; enum kind kind; } special[] = {
 };
 /* clang-format on */
 
-/* What a function is, and its table of sp. */
+/* The kind of a function, and its table of sp. */
 static bool read_function(
 	struct golang *g, uint32_t offset, enum kind *out_kind, uint32_t *out_pcsp)
 {

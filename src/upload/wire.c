@@ -98,7 +98,7 @@ enum status upload_ticket_decode(struct str message, struct upload_ticket *out, 
 				  : take_instructions(instructions, out, e);
 }
 
-/* What ends the host where no port is named: a colon in an address of IPv6 does not. */
+/* A colon inside an IPv6 address begins no port. */
 static bool has_port(struct str host)
 {
 	size_t colon = str_rindex(host, ':');

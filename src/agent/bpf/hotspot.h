@@ -372,7 +372,7 @@ static __always_inline void hotspot_scope(
 	if (number && position >= h->bytecodes_bytes)
 		position = FRAME_POSITION_NONE;
 	hotspot_record_method(w, r, number, position);
-	/* Those around it were written before it: so there is an end. */
+	/* An outer scope was written before its inner one, so the loop ends. */
 	if (around && around < scope) {
 		w->code.scope = around;
 		w->runtime.stage = RUNTIME_CODE;

@@ -295,7 +295,7 @@ static __always_inline void code_walk_use(struct walk *w, __u64 record, __u64 fr
 	w->code.is_anywhere = bytes == ~0ULL;
 }
 
-/* What is kept of the process is used: where its code is. */
+/* Use what is known of the process: where its code is. */
 static __always_inline void hotspot_use(struct walk *w, const struct hotspot_process *p)
 {
 	__u64 from = ~0ULL, to = 0;

@@ -55,7 +55,7 @@ struct {
 	__type(value, __u32); /* index in file_slots */
 } files SEC(".maps");
 
-/* What files with a language runtime say of it. */
+/* Records of language runtimes, made from their files. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RUNTIME_RECORDS_MAX);

@@ -48,7 +48,7 @@ void elf_load_examine_other(const struct elf_load *l, struct opened *o);
 #define ELF_LOAD_COPY_BYTES_MAX ((uint64_t)256 << 20)
 NODISCARD enum status elf_load_share(
 	const struct opened *o, const char *dir, int *out_fd, struct err *e);
-/* What its table is made of, about. */
+/* Bytes that its table is built from, roughly. */
 uint64_t elf_load_bytes(const struct opened *o);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
 NODISCARD enum status elf_load_build(const struct elf_load *l, const struct objfile *obj,

@@ -85,7 +85,7 @@ static bool look_at_mount(void *ctx, const struct procfs_mount *m)
 		bool covers = is_below(x->fixed, m->point);
 		if (covers || is_below(m->point, x->fixed))
 			x->may_hang |= !answers;
-		/* What is mounted last at the same point is on top. */
+		/* Of several mounts at one point the last one is on top. */
 		if (covers && m->point.len >= x->point_len) {
 			x->point_len = m->point.len;
 			x->is_there = is_on(m, p->key);

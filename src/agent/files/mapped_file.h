@@ -15,8 +15,8 @@
  * it is surely the one that is mapped, else as it was. */
 NODISCARD enum status mapped_file_open(int pid, const struct file_notice *n, struct open_file *out,
 	char path[OPEN_FILE_PATH_MAX], struct err *e);
-/* Such a failure says that the process has ended, or has the file mapped no more: it may still lie
- * where it was. */
+/* True for errors that say that the process has ended, or has the file mapped no more. The file may
+ * still lie where it was. */
 static inline bool mapped_file_is_gone(enum status s)
 {
 	return s != OK && s != E_NOMEM && s != E_INVALID && s != E_TIMEOUT;

@@ -27,7 +27,7 @@
 /* Their files that stay open in the broker, which has 256 places for everybody. Beyond that the
  * files of the least recently used process are closed. */
 #define JITNAMES_PINNED_MAX 64
-/* What was added to a file is looked for so often, while there are samples. */
+/* While there are samples, a file is checked for additions at this interval. */
 #define JITNAMES_LOOK_NS (200 * NS_PER_MS)
 /* A process without files is asked again after so long, then after twice as long each time. */
 #define JITNAMES_OPEN_NS (2 * NS_PER_SEC)

@@ -308,7 +308,7 @@ static enum status lay_ranges(const struct debuginfo_builder *b, struct layout *
 			return E_NOMEM;
 		if (fresh && !begin_region(l, p.start))
 			return E_NOMEM;
-		/* What no region can hold is not code of any real file. */
+		/* No real file has a range of code larger than a region. */
 		p.end = p.start + MIN(p.end - p.start, SYMTAB_REGION_BYTES_MAX);
 		if (!fresh && p.start > at && !add_range(l, at, (struct symtab_place){ 0, 0 }))
 			return E_NOMEM;

@@ -86,7 +86,8 @@ static const int allowed[] = {
 	SCMP_SYS(sched_getaffinity),
 #endif
 };
-/* What libraries try and do without: they get EPERM. Anything else ends the process. */
+/* Libraries try these calls and can do without them: they get EPERM. Any other call ends the
+ * process. */
 static const int refused[] = {
 	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(stat), SCMP_SYS(readlink), SCMP_SYS(readlinkat),
 	SCMP_SYS(access), SCMP_SYS(ioctl), SCMP_SYS(statx),

@@ -247,7 +247,7 @@ static enum status take_pax(struct archive *a, struct entry *en, struct str reco
 	return OK;
 }
 
-/* What a header says of its own entry, where none before it said more. */
+/* Take kind, size and path from an entry's header; an extended header before it goes first. */
 static enum status take_header(
 	struct archive *a, const uint8_t h[BLOCK], struct entry *en, struct err *e)
 {

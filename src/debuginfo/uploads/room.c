@@ -90,7 +90,7 @@ static enum status walk(struct debuginfo_uploads *u, visit_fn *visit, void *ctx,
 		if (str_eq(ids[i], STR(ASIDE)))
 			continue;
 		snprintf(f.path, sizeof(f.path), "%s/%.*s", u->config.dir, STR_ARG(ids[i]));
-		/* What is no folder, or cannot be read, is not ours. */
+		/* An entry that is no folder, or cannot be read, is left alone. */
 		if (open_folder(u, &f, &a, NULL) == OK)
 			s = visit(u, &f, ctx, e);
 	}
@@ -165,7 +165,7 @@ enum status debuginfo_room_set_aside(
 	return s;
 }
 
-/* What became of the record whose file this is. */
+/* Whether the record of this file could be read. */
 static enum record_reads record_of(const struct folder *f, struct str name)
 {
 	for (size_t i = 0; i < f->name_count; i++) {

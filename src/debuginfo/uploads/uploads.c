@@ -350,7 +350,7 @@ static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct e
 	return s;
 }
 
-/* Who sends a few bytes now and then would keep one of few places for ever. */
+/* There are few places, and a very slow sender must not keep one for ever. */
 enum status debuginfo_upload_write(struct debuginfo_upload *up, struct str bytes, struct err *e)
 {
 	int64_t took_ns = clock_realtime_ns() - up->record.started_ns;

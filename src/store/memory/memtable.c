@@ -241,7 +241,7 @@ static enum status add_stack(
 	return s == OK ? tables_name_stack(a->t, key, *out) : s;
 }
 
-/* Those that samples have, in the order in which they come. */
+/* List the stacks that samples have, in order of first use. */
 static void list_stacks(struct adding *a)
 {
 	for (size_t i = 0; i < a->p->samples.len; i++) {
@@ -267,7 +267,7 @@ static void find_some_stacks(struct adding *a, const struct used_stack *used, si
 		a->stacks[used[i].id] = tables_find_stack(a->t, used[i].key);
 }
 
-/* What the tables have; with the lock for reading. */
+/* Look up the stacks that the tables have already; with the lock for reading. */
 static void find_known(struct adding *a)
 {
 	const struct profile *p = a->p;
@@ -282,7 +282,7 @@ static void find_known(struct adding *a)
 	}
 }
 
-/* Those that nobody added so far, or somebody did since they were looked for. */
+/* Add the stacks that were not found; another batch may have added some since then. */
 static enum status map_stacks(struct adding *a)
 {
 	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");
@@ -544,7 +544,7 @@ static enum status reserve_rows(struct memtable *m, size_t more)
 		       : E_NOMEM;
 }
 
-/* Those with samples of their time; the table of profiles is the last that may fail. */
+/* Add the profiles whose time has samples. Nothing after this step can fail. */
 static enum status add_profiles(struct adding *a)
 {
 	size_t before = a->t->profiles.len;

@@ -66,5 +66,5 @@ void memtable_unref(struct memtable *m);
 NODISCARD enum status memtable_add(struct memtable *m, struct str tenant, const struct profile *p,
 	struct batch_seen batch, struct err *e);
 void memtable_snapshot(struct memtable *m, struct memtable_snapshot *out);
-/* What adding the profile may take at most, roughly. */
+/* The most memory that adding the profile takes, roughly. */
 uint64_t memtable_estimate_bytes(const struct profile *p);

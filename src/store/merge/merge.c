@@ -25,7 +25,7 @@
 #define BLOCK_ROW_BYTES 36
 /* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
 #define FINE_NS NS_PER_SEC
-/* What was merged before will hardly be merged often again. */
+/* A part of this level will hardly be merged again, so it is packed harder. */
 #define KEPT_LEVEL_MIN 2
 
 struct merging {
@@ -269,7 +269,7 @@ static enum status prepare_rows(struct merging *m, struct err *e)
 	return OK;
 }
 
-/* What all sources have in common, where they were thinned to it; else what is configured. */
+/* The resolution of all sources if they were thinned to the same one; else the configured one. */
 static int64_t merged_resolution(const struct merging *m)
 {
 	int64_t common = part_meta(m->cursors[0].part)->resolution_ns;

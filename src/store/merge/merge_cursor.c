@@ -297,7 +297,7 @@ static enum status go_back(struct merge_cursor *c, struct err *e)
 	return read_block(c, c->place.next_block - 1, e);
 }
 
-/* What else the block at hand has of the series and slice of the row that was pushed last. */
+/* Push the other rows of the current block that have the series and slice of the last row. */
 static enum status gather_block(struct merge_cursor *c)
 {
 	size_t at = c->place.at, end = c->rows.count;

@@ -133,7 +133,7 @@ static size_t stretch_end(const struct ticks *t, size_t from)
 	return t->n - to < STRETCH_ROWS_MIN ? t->n : to;
 }
 
-/* What n rows would take by one table, each, as some of them say. */
+/* Estimated bits of a row if all n rows used one table, from a sample of the rows. */
 static double sample_bits(struct ticks *t, size_t from, size_t step, size_t some, size_t n)
 {
 	struct phases p;

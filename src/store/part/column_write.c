@@ -95,7 +95,7 @@ struct shape {
 	size_t runs;
 };
 
-/* What there is to encode, and how it may be. */
+/* The values to encode, and the encodings that are allowed. */
 struct work {
 	const int64_t *v;
 	size_t n;

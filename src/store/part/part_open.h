@@ -52,5 +52,5 @@ struct label_ids *part_known_ids(struct part *p, const struct dictionary *d);
 
 /* With PART_LOAD_BLOCKS pinned. */
 const struct part_block *part_blocks(const struct part *p, size_t *count);
-/* Those with more blocks first. Several may have a block in common. */
+/* Totals, those with more blocks first. Several may have a block in common. */
 const struct part_total *part_totals(const struct part *p, size_t *count);

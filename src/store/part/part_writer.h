@@ -21,7 +21,7 @@ struct series_span {
 	uint64_t rows;
 };
 
-/* What rows since `first_block` sum up to, by node. */
+/* Sums of the rows since `first_block`, by node. */
 struct total {
 	int64_t *sums;
 	uint64_t first_block;

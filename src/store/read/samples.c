@@ -56,7 +56,7 @@ static enum status hold_more(struct samples_view *view, uint64_t bytes, struct e
 	return query_memory_hold(&v->memory, bytes, e);
 }
 
-/* What a client reads says nothing of where the server keeps its files. */
+/* The error text for a client, without the server's paths. */
 static enum status tell(struct samples_view *v, enum status s, struct err *e)
 {
 	const char *dir = mine(v)->store->parts_dir;
@@ -144,7 +144,7 @@ static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
 	pool_run(mine(v)->store->pool, 2, fn, ctx);
 }
 
-/* What differs is how a view is opened. */
+/* Two tables of operations that differ in how a view is opened. */
 #define OPS(open)                                                                               \
 	{                                                                                       \
 		.beside = beside, .hold = hold_more, .where = where, .view_open = (open),       \

@@ -134,7 +134,8 @@ struct part_filter scan_filter(const struct scan *s, size_t piece)
 		.to_ns = s->query->to_ns };
 }
 
-/* What decides which rows pass is read first: where none does, the rest is not unpacked. */
+/* Columns that decide which rows pass are read first. If no row passes, the others are not
+ * unpacked. */
 static enum status scan_block(const struct scan *s, size_t piece, struct scanner *sc, scan_fn *fn,
 	void *ctx, struct err *e)
 {

@@ -120,7 +120,7 @@ static void summing_deinit(struct summing *s)
 
 /* ---- failures ---- */
 
-/* What to go on with: OK, or why not; the first failure of all threads is the query's. */
+/* Returns OK, or the error that ends the query: the first one of all threads. */
 static enum status note(struct summing *s, enum status st, const struct err *e)
 {
 	if (st == OK)

@@ -244,7 +244,7 @@ static enum status put_groups(struct summing *s, struct err *e)
 	return st == OK ? OK : err_set(e, st, "the labels of %zu groups", out->groups.len);
 }
 
-/* Those that are something, averages rounded. */
+/* Keep the cells that are not zero; averages are rounded. */
 static void keep_values(struct cells *c)
 {
 	size_t n = 0;

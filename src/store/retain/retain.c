@@ -287,7 +287,7 @@ static void trim_quarantine(struct store *s)
 	}
 }
 
-/* What an export left behind when the process ended in its middle. */
+/* Remove files of exports that did not end because the process did. */
 static void trim_exports(struct store *s, int64_t now_ns)
 {
 	char dir[STORE_PATH_MAX], path[STORE_PATH_MAX];

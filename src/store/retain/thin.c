@@ -103,7 +103,7 @@ static bool may_be_due(
 	       !rewrite_was_seen(s, m->id, how->rules);
 }
 
-/* What is wrong with one part is no reason to leave the others as they are. */
+/* An error in one part must not keep the others from being thinned. */
 static enum status settle(struct store *s, struct part *p, const struct thinning *how, bool done,
 	enum status st, struct err *e)
 {

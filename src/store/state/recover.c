@@ -214,7 +214,7 @@ static enum status choose_identity(struct recovery *r, struct err *e)
 	return OK;
 }
 
-/* What went with whole parts. */
+/* Recall the batches that were removed with whole parts, from the manifest. */
 static enum status recall_removed(struct recovery *r, struct err *e)
 {
 	struct store *s = r->s;
