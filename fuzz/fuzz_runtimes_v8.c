@@ -22,6 +22,9 @@ static void fuzz_file(const uint8_t *data, size_t size)
 		FUZZ_CHECK(l->deopt_inlining + 8u <= V8_DEOPT_BYTES);
 		FUZZ_CHECK(r.text_bytes > 0 && r.version >= (8 << 8 | 4));
 	}
+	struct runtimes_thread_context context;
+	if (runtimes_thread_context(obj, &context))
+		FUZZ_CHECK(context.form != THREAD_CONTEXT_NONE);
 	objfile_close(obj);
 }
 

@@ -83,6 +83,7 @@ enum deferred_file events_find_rule(void *ctx, const struct file_key *key, uint6
 void events_process(void *ctx, const struct event_process *p)
 {
 	struct agent *a = ctx;
+	(void)!sampler_set_thread_context(a->sampler, p->h.pid, NULL);
 	if (p->h.type == EVENT_EXIT) {
 		processes_exit(a->processes, &p->h);
 		if (a->codes)

@@ -136,8 +136,20 @@ static void follow_codes(struct agent *a)
 		sampler_ask_codes(a->sampler);
 }
 
+static void look_at_process(void *ctx, uint32_t pid, uint64_t start_ns)
+{
+	struct agent *a = ctx;
+	struct thread_context_place place = { .process_start_ns = start_ns };
+	if (thread_contexts_find(&a->thread_contexts, (int)pid, &place) == OK &&
+		sampler_set_thread_context(a->sampler, pid, &place) != OK)
+		log_warn("too many processes have trace contexts: samples go without",
+			"pid=%u processes=%d", pid, THREAD_CONTEXTS_MAX);
+}
+
 void interval_end(struct agent *a)
 {
+	if (a->codes && a->config.runtimes & AGENT_RUNTIME_GO)
+		processes_look(a->processes, look_at_process, a);
 	run_off_cpu(a);
 	sampler_next_epoch(a->sampler);
 	bool missed = batch_finish(a->batch);

@@ -38,6 +38,7 @@ struct agent {
 	struct containers *containers;
 	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
+	struct thread_contexts thread_contexts;
 	struct jitnames *jitnames; /* NULL: JIT code has no names */
 	struct handover *handover;
 	struct sampler *sampler;

@@ -111,7 +111,7 @@ static enum status counts_load(const struct objfile *obj, struct counts *out, st
 static struct objfile_segment segment_of(const Elf64_Phdr *p)
 {
 	return (struct objfile_segment){ p->p_offset, p->p_vaddr, p->p_filesz, p->p_memsz,
-		p->p_flags };
+		p->p_flags, p->p_align };
 }
 
 static enum status segments_load(struct objfile *obj, const struct counts *c, struct err *e)

@@ -34,6 +34,7 @@ struct objfile_segment { /* PT_LOAD */
 	uint64_t file_size;
 	uint64_t mem_size;
 	uint32_t flags; /* PF_X, … */
+	uint64_t align; /* as the file says it */
 };
 
 struct objfile_section {

@@ -30,12 +30,13 @@ enum runtime_kind {
  */
 enum runtime_form {
 	RUNTIME_FORM_NAMED = 0,
-	RUNTIME_FORM_MAIN = 1,   /* the program's outermost code */
-	RUNTIME_FORM_FILE = 2,   /* the outermost code of another file that it loads */
-	RUNTIME_FORM_EVAL = 3,   /* of a text that it evaluates */
-	RUNTIME_FORM_CLASS = 4,  /* of a class, not of its objects (Ruby) */
-	RUNTIME_FORM_SOURCE = 5, /* no function: a piece of the source of several (V8) */
-	RUNTIME_FORM_CODE = 6,   /* no function: what was made of several (V8) */
+	RUNTIME_FORM_MAIN = 1,    /* the program's outermost code */
+	RUNTIME_FORM_FILE = 2,    /* the outermost code of another file that it loads */
+	RUNTIME_FORM_EVAL = 3,    /* of a text that it evaluates */
+	RUNTIME_FORM_CLASS = 4,   /* of a class, not of its objects (Ruby) */
+	RUNTIME_FORM_SOURCE = 5,  /* no function: a piece of the source of several (V8) */
+	RUNTIME_FORM_CODE = 6,    /* no function: what was made of several (V8) */
+	RUNTIME_FORM_CONTEXT = 7, /* no function: a thread's trace and span */
 	RUNTIME_FORM_COUNT,
 };
 
@@ -274,6 +275,20 @@ struct go_layout {
 	__u16 is_slice; /* labels are a slice, else a map (to 1.23) */
 	__u16 pad;
 };
+
+/* Where OpenTelemetry's variable of each thread is, which points to its context. */
+enum thread_context_form {
+	THREAD_CONTEXT_NONE = 0,
+	THREAD_CONTEXT_FIXED = 1,  /* `at` bytes from the thread pointer */
+	THREAD_CONTEXT_OFFSET = 2, /* so far as the word at `at` says */
+	/* As the pair at `at` says: which library's variables, and how far in them. */
+	THREAD_CONTEXT_PAIR = 3,
+	/* As the second word of the pair at `at` says: so far, or where such a pair is. */
+	THREAD_CONTEXT_DESCRIPTOR = 4,
+};
+/* The record: 16 bytes of trace id, 8 of span id, 1 if it is valid, flags, and what is not read. */
+#define THREAD_CONTEXT_BYTES 28
+#define THREAD_CONTEXT_IS_VALID 1
 
 /* A label of a goroutine, as it is told: texts that are cut at their limits. */
 #define RUNTIME_LABELS_MAX 10

@@ -72,6 +72,15 @@ bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *
  * none, or no memory. */
 bool runtimes_label(struct str table, uint32_t i, struct buf *name, struct buf *value);
 
+/* Where a file has OpenTelemetry's variable of each thread, `otel_thread_ctx_v1`. `at`: a distance
+ * from the thread pointer (FIXED), or an address in the file. False: it has none. Source: OTEP
+ * 4947; psABI x86-64, relocation types. */
+struct runtimes_thread_context {
+	enum thread_context_form form;
+	uint64_t at;
+};
+bool runtimes_thread_context(const struct objfile *obj, struct runtimes_thread_context *out);
+
 /* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */
 void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */

@@ -237,7 +237,46 @@ static void forgets_for_room(void **state)
 	processes_free(p);
 }
 
-TEST_MAIN(cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
+static void count_look(void *ctx, uint32_t pid, uint64_t start_ns)
+{
+	unsigned *looks = ctx;
+	*looks += pid == (uint32_t)getpid() && start_ns != 0;
+}
+
+/* After 1, 2, 4 ticks, while it has samples; anew as another program. */
+static void is_looked_at_ever_more_seldom(void **state)
+{
+	(void)state;
+	static const unsigned want[] = { 1, 2, 2, 3, 3, 3, 3, 4, 4 };
+	struct processes *p;
+	struct err e;
+	unsigned looks = 0;
+	CHECK_OK(processes_new(config(), &p, &e), &e);
+	struct event_header h = event_of(getpid(), "x");
+	for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
+		CHECK(processes_find(p, &h));
+		processes_look(p, count_look, &looks);
+		CHECK(looks == want[i]);
+		processes_tick(p);
+	}
+	processes_exec(p, &h);
+	CHECK(processes_find(p, &h));
+	processes_look(p, count_look, &looks);
+	CHECK(looks == ARRAY_COUNT(want) - 4);
+	for (int i = 0; i < 8; i++) { /* without samples */
+		processes_tick(p);
+		if (i >= 2)
+			processes_look(p, count_look, &looks);
+	}
+	CHECK(looks == ARRAY_COUNT(want) - 4);
+	processes_exit(p, &h);
+	processes_look(p, count_look, &looks);
+	CHECK(looks == ARRAY_COUNT(want) - 4);
+	processes_free(p);
+}
+
+TEST_MAIN(cmocka_unit_test(is_looked_at_ever_more_seldom),
+	cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
 	cmocka_unit_test(keeps_the_name_of_the_dead),
 	cmocka_unit_test(reads_what_begins_only_while_it_lives),
 	cmocka_unit_test(reads_again_what_may_be_another_program),

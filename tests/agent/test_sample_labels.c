@@ -37,4 +37,44 @@ static void labels_threads_and_processes(void **state)
 	profile_deinit(&p);
 }
 
-TEST_MAIN(cmocka_unit_test(labels_threads_and_processes))
+/* A thread's trace and span, by their bytes; an id of zeros is none. */
+static void labels_spans(void **state)
+{
+	(void)state;
+	struct profile p;
+	struct codes *codes;
+	struct err e;
+	struct event_code told = { .type = EVENT_CODE,
+		.form = RUNTIME_FORM_CONTEXT,
+		.name_unit = RUNTIME_TEXT_UTF8,
+		.file_unit = RUNTIME_TEXT_UTF8,
+		.pid = 7,
+		.code = FRAME_CODE_REAL | 5,
+		.lines_bytes = THREAD_CONTEXT_BYTES };
+	memcpy(told.data + 16, "\x01\x02\x03\x04\x05\x06\xfe\xff", 8);
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	CHECK_OK(codes_new(CODES_BYTES_MAX, &codes, &e), &e);
+	codes_add(codes, &told);
+	told.code++;
+	told.data[15] = 0xa0;
+	codes_add(codes, &told);
+	told.code++;
+	told.lines_bytes--;
+	codes_add(codes, &told);
+	const struct process x = { .pid = 7 };
+	struct event_sample s = { .h = { .pid = 7, .tid = 9 }, .labels = FRAME_CODE_REAL | 5 };
+	struct sample_labels l = { .codes = codes };
+	uint32_t set = 0;
+	CHECK(sample_labels_own(&l, &p, &x, &s, STR(""), &set) == OK);
+	CHECK(has(&p, set, "span_id", "010203040506feff") && !has(&p, set, "trace_id", ""));
+	s.labels++;
+	CHECK(sample_labels_own(&l, &p, &x, &s, STR(""), &set) == OK);
+	CHECK(has(&p, set, "trace_id", "000000000000000000000000000000a0"));
+	s.labels++; /* cut */
+	CHECK(sample_labels_own(&l, &p, &x, &s, STR(""), &set) == OK);
+	CHECK(p.label_sets.v[set].count == 3);
+	codes_free(codes);
+	profile_deinit(&p);
+}
+
+TEST_MAIN(cmocka_unit_test(labels_threads_and_processes), cmocka_unit_test(labels_spans))

@@ -43,6 +43,15 @@
  * place take turns. */
 #define CODE_PROCESSES_MAX 512
 
+/* Processes whose threads say what they work for. */
+#define THREAD_CONTEXTS_MAX 256
+struct thread_context_place {
+	__u64 process_start_ns;
+	__u64 at;   /* an address, or of FIXED a distance */
+	__u32 form; /* enum thread_context_form */
+	__u32 is_musl;
+};
+
 /* Threads that are off their CPUs and were sampled then. */
 #define OFF_CPU_THREADS_MAX 32768
 
@@ -83,6 +92,7 @@ struct profiler_settings {
 	__u32 codes_epoch;  /* with another one all functions are told again */
 	__u32 has_code_runtimes; /* one whose code lies in memory without a file was published */
 	__u32 has_ruby;          /* a Ruby was */
+	__u32 has_contexts;      /* a process is in thread_contexts */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

@@ -219,7 +219,7 @@ static __always_inline __u32 code_copy_string(struct event_code *e, __u32 at, __
 
 /* Sends what is put together, with `bytes` of data: all of it in less than `limit` bytes, a power
  * of two. */
-static __always_inline void code_send(struct walk *w, const struct runtime_record *r,
+static __always_inline void code_send_as(struct walk *w, __u16 kind, __u16 version,
 	struct event_code *e, __u64 number, __u32 bytes, __u64 limit)
 {
 	struct bpf_counters *c = counters_here();
@@ -227,8 +227,8 @@ static __always_inline void code_send(struct walk *w, const struct runtime_recor
 	if (!c || !pair)
 		return;
 	e->type = EVENT_CODE;
-	e->kind = r->kind;
-	e->version = r->version;
+	e->kind = kind;
+	e->version = version;
 	e->pid = w->event.h.pid;
 	e->process_start_ns = w->event.h.process_start_ns;
 	e->code = (number & FRAME_CODE_MASK) | FRAME_CODE_REAL;
@@ -240,6 +240,12 @@ static __always_inline void code_send(struct walk *w, const struct runtime_recor
 	}
 	c->codes++;
 	*pair = *(const volatile __u64 *)pair << 32 | code_mark(number);
+}
+
+static __always_inline void code_send(struct walk *w, const struct runtime_record *r,
+	struct event_code *e, __u64 number, __u32 bytes, __u64 limit)
+{
+	code_send_as(w, r->kind, r->version, e, number, bytes, limit);
 }
 
 /* It was told, and is to be told again: something that belongs to it was put off. */

@@ -22,6 +22,7 @@
 #include "python.h"
 #include "ruby.h"
 #include "runtime.h"
+#include "thread_context.h"
 #include "v8.h"
 
 /* The first frame in a runtime's file. 1: the runtime is asked before the frame can be recorded;
@@ -210,6 +211,8 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 	c->runtime_frames += w->runtime.count;
 	if (w->go_record)
 		(void)go_labels(0);
+	if (config.walk_runtimes && settings.has_contexts && !w->event.labels)
+		(void)thread_context(0);
 	if (!w->runtime.record)
 		return;
 	const struct runtime_record *r = runtime_record_of(w);

@@ -12,6 +12,7 @@
 #include "agent/files/mapped_file.h"
 #include "agent/files/open_file.h"
 #include "agent/files/remapped.h"
+#include "agent/files/thread_contexts.h"
 #include "agent/sample/sample.h"
 #include "agent/status/status.h"
 #include "base/clock.h"

@@ -42,9 +42,11 @@ struct slot {
 	uint64_t program_generation;
 	bool free;
 	bool ended;
-	bool fresh;   /* it began another program, and /proc was not read since */
-	bool doubted; /* it may have, unseen */
-	bool late;    /* /proc did not answer: asked again after LATE_RETRY_NS */
+	bool fresh;    /* it began another program, and /proc was not read since */
+	bool doubted;  /* it may have, unseen */
+	bool late;     /* /proc did not answer: asked again after LATE_RETRY_NS */
+	uint8_t looks; /* of processes_look() */
+	uint64_t look; /* tick of the next one */
 };
 
 struct cgroup {
@@ -412,6 +414,8 @@ void processes_exec(struct processes *p, const struct event_header *h)
 	s->process.comm = keep(p, event_comm(h));
 	s->process.executable = STR("");
 	s->used = p->tick;
+	s->looks = 0;
+	s->look = p->tick;
 	/* Without memory for the list it is read with its first sample. */
 	if (!s->fresh)
 		(void)!VEC_PUSH(&p->fresh, *h);
@@ -439,6 +443,20 @@ void processes_settle(struct processes *p)
 		s->fresh = false;
 	}
 	VEC_CLEAR(&p->fresh);
+}
+
+void processes_look(struct processes *p, processes_look_fn *fn, void *ctx)
+{
+	uint32_t left = PROCESSES_LOOKS_MAX;
+	for (size_t i = 0; i < p->slots.len && left; i++) {
+		struct slot *s = &p->slots.v[i];
+		if (s->free || s->ended || s->fresh || s->look > p->tick || p->tick - s->used > 1)
+			continue;
+		s->look = p->tick + MIN(1u << s->looks, (unsigned)PROCESSES_LOOK_TICKS_MAX);
+		s->looks = (uint8_t)MIN(s->looks + 1, 31);
+		fn(ctx, s->process.pid, s->process.start_ns);
+		left--;
+	}
 }
 
 void processes_tick(struct processes *p)

@@ -76,6 +76,12 @@ void processes_exec(struct processes *p, const struct event_header *h);
 void processes_settle(struct processes *p);
 /* Its last thread ended: forgotten soon. */
 void processes_exit(struct processes *p, const struct event_header *h);
+/* To be looked at by somebody, not oftener than this: so many processes at a time that had samples
+ * in this interval or the last, each after a while again, and then after twice as long. */
+typedef void processes_look_fn(void *ctx, uint32_t pid, uint64_t start_ns);
+void processes_look(struct processes *p, processes_look_fn *fn, void *ctx);
+#define PROCESSES_LOOKS_MAX 16
+#define PROCESSES_LOOK_TICKS_MAX 128
 /* Once an interval: forgets the dead and the unused. */
 void processes_tick(struct processes *p);
 /* Notices of execve() may have been lost: /proc is read again with each process' next sample. */

@@ -640,6 +640,22 @@ enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 	return tables_set_runtime(s->tables, key, r, e);
 }
 
+enum status sampler_set_thread_context(
+	struct sampler *s, uint32_t pid, const struct thread_context_place *place)
+{
+	int map = bpf_map__fd(s->skeleton->maps.thread_contexts);
+	if (!sampler_walks_runtimes(s) || (!place && !s->skeleton->bss->settings.has_contexts))
+		return OK;
+	if (!place) {
+		(void)bpf_map_delete_elem(map, &pid); /* mostly it is not there */
+		return OK;
+	}
+	if (bpf_map_update_elem(map, &pid, place, BPF_ANY) != 0)
+		return E_LIMIT;
+	s->skeleton->bss->settings.has_contexts = 1;
+	return OK;
+}
+
 bool sampler_knows(struct sampler *s, const struct file_key *key)
 {
 	return tables_know(s->tables, key);

@@ -106,6 +106,10 @@ NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *
 void sampler_retract(struct sampler *s, const struct file_key *key);
 /* False: nobody asked for it, or the kernel refused it. */
 bool sampler_walks_runtimes(const struct sampler *s);
+/* The threads of this process say which span they work for: from now on its samples are told with
+ * it. E_LIMIT: THREAD_CONTEXTS_MAX processes do. NULL: it does not any more. */
+NODISCARD enum status sampler_set_thread_context(
+	struct sampler *s, uint32_t pid, const struct thread_context_place *place);
 /* A published file holds a language runtime: from now on its frames are walked, too. Holds until
  * the file is published again. E_LIMIT: RUNTIME_RECORDS_MAX builds are in use. */
 NODISCARD enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,

@@ -78,11 +78,38 @@ static bool has_few_values(
 	return false;
 }
 
-static void goroutine_labels(struct sample_labels *l, struct profile *p, const struct process *x,
+static void id_label(
+	struct profile *p, struct labels *l, const char *name, const char *id, size_t bytes)
+{
+	char text[33];
+	bool any = false;
+	for (size_t i = 0; i < bytes; i++) {
+		snprintf(text + 2 * i, 3, "%02x", (unsigned char)id[i]);
+		any |= id[i] != 0;
+	}
+	if (any)
+		label(p, l, str_of(name), str_of(text));
+}
+
+/* Of OpenTelemetry's thread context: 16 bytes of trace id, then 8 of span id. */
+static void context_labels(struct profile *p, struct str context, struct labels *out)
+{
+	if (context.len < THREAD_CONTEXT_BYTES)
+		return;
+	id_label(p, out, "trace_id", context.p, 16);
+	id_label(p, out, "span_id", context.p + 16, 8);
+}
+
+/* What the program says of what it does: the labels of its goroutine, or its trace and span. */
+static void program_labels(struct sample_labels *l, struct profile *p, const struct process *x,
 	const struct event_sample *s, struct labels *out)
 {
 	const struct code *c =
 		s->labels && l->codes ? codes_find(l->codes, s->h.pid, s->labels) : NULL;
+	if (c && c->form == RUNTIME_FORM_CONTEXT) {
+		context_labels(p, c->lines, out);
+		return;
+	}
 	for (uint32_t i = 0; c && i < RUNTIME_LABELS_MAX; i++) {
 		CLEANUP(buf_deinit) struct buf name;
 		CLEANUP(buf_deinit) struct buf value;
@@ -114,6 +141,6 @@ enum status sample_labels_own(struct sample_labels *l, struct profile *p, const 
 	if (!l->no_cpu)
 		label(p, &own, STR("cpu"), str_of(cpu));
 	label(p, &own, STR("state"), state);
-	goroutine_labels(l, p, x, s, &own);
+	program_labels(l, p, x, s, &own);
 	return labels_finish(p, &own, out);
 }

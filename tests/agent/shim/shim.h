@@ -85,6 +85,8 @@ static struct shim_map shim_arrays[] = {
 	{ &runtime_scratches, sizeof(struct runtime_scratch), 1, NULL },
 	{ &hotspot_scratches, sizeof(struct hotspot_scratch), 1, NULL },
 	{ &v8_scratches, sizeof(struct v8_scratch), 1, NULL },
+	{ &thread_contexts, sizeof(struct thread_context_place), 1, NULL }, /* of WORLD_PID */
+	{ &thread_context_events, sizeof(struct thread_context_event), 1, NULL },
 	{ &hotspot_processes, sizeof(struct hotspot_process), CODE_PROCESSES_MAX, NULL },
 	{ &walks, sizeof(struct walk), 1, NULL },
 };
@@ -157,6 +159,8 @@ void *bpf_map_lookup_elem(void *map, const void *key)
 	}
 	uint32_t index;
 	memcpy(&index, key, sizeof(index));
+	if (map == (void *)&thread_contexts)
+		index = 0;
 	if (map == (void *)&slabs)
 		return index == 0 ? &shim.inner : NULL;
 	if (map == (void *)&shim.inner)

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This process as one with a context: it has the variable, and a mapping of that name. */
+#include "test.h"
+
+#include "agent/files/files.h"
+#include "agent/files/thread_contexts.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+__attribute__((visibility("default"))) __thread void *otel_thread_ctx_v1;
+
+static struct thread_contexts t;
+
+static void finds_the_variable(void **state)
+{
+	(void)state;
+	struct thread_context_place place = { 0 };
+	int pid = (int)getpid();
+	otel_thread_ctx_v1 = &t; /* so that it is there */
+	CHECK(thread_contexts_find(&t, pid, &place) == E_NOTFOUND);
+	int fd = memfd_create("OTEL_CTX", MFD_CLOEXEC);
+	CHECK(fd >= 0 && ftruncate(fd, 4096) == 0);
+	void *p = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0);
+	CHECK(p != MAP_FAILED);
+	close(fd);
+	CHECK(thread_contexts_find(&t, pid, &place) == OK);
+	CHECK(place.form == THREAD_CONTEXT_FIXED && !place.is_musl);
+	char *pointer;
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	CHECK(pointer + place.at == (char *)&otel_thread_ctx_v1);
+	/* Others that map it have other code: what has no variable is remembered. */
+	CHECK(thread_contexts_find(&t, pid, &place) == OK);
+	munmap(p, 4096);
+	CHECK(thread_contexts_find(&t, pid, &place) == E_NOTFOUND);
+	CHECK(thread_contexts_find(&t, INT32_MAX, &place) == E_NOTFOUND);
+}
+
+TEST_MAIN(cmocka_unit_test(finds_the_variable))
