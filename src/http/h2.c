@@ -144,9 +144,9 @@ static int discard(nghttp2_session *h2, struct http_stream *s, int32_t id, size_
 	if (s && s->state == HTTP_STREAM_FINISHED) {
 		bool told = s->after_answer > LINGER_BYTES;
 		s->after_answer += len;
-		if (!told && s->after_answer > LINGER_BYTES)
-			return nghttp2_submit_rst_stream(
-				h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR);
+		if (!told && s->after_answer > LINGER_BYTES &&
+			nghttp2_submit_rst_stream(h2, NGHTTP2_FLAG_NONE, id, NGHTTP2_NO_ERROR) != 0)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
 	}
 	return nghttp2_session_consume(h2, id, len);
 }

@@ -280,13 +280,13 @@ static void stops_uploads_that_are_refused(void **state)
 	http_config_default(&config);
 	http_conn_free(c.peer.c);
 	c.peer.c = http_conn_new(&config, &events, &c.peer);
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 200; i++) {
 		request(&c, 10 << 20);
 		pump(&c, 20000);
 	}
 	assert_int_equal(c.status, 413);
-	assert_int_equal(c.closed, 20);
-	assert_int_equal(c.resets, 20);
+	assert_int_equal(c.closed, 200);
+	assert_int_equal(c.resets, 200);
 	assert_int_equal(c.code, NGHTTP2_NO_ERROR);
 	assert_int_equal(c.peer.ends, 0);
 	client_deinit(&c);
