@@ -203,30 +203,19 @@ static size_t same_resource(const struct encoder *c, size_t i, size_t end)
 	return i;
 }
 
-static int64_t add_clamped(int64_t a, int64_t b)
-{
-	int64_t sum;
-	if (__builtin_add_overflow(a, b, &sum))
-		return a < 0 ? INT64_MIN : INT64_MAX;
-	return sum;
-}
-
-/* Values and timestamps of the samples first … end - 1, which have one identity. */
+/* Values and timestamps of the samples first … end - 1, which have one identity. Only one alone may
+ * do without its time: who receives them counts as many as there were. */
 static void put_values(struct encoder *c, size_t first, size_t end, int64_t time_ns)
 {
-	bool own_times = false, ones = true;
-	int64_t sum = 0;
+	bool own_times = end - first > 1, ones = true;
 	for (size_t i = first; i < end; i++) {
 		const struct profile_sample *s = sorted_at(c, i);
 		own_times |= s->time_ns != time_ns;
 		ones &= s->value == 1;
-		sum = add_clamped(sum, s->value);
 	}
 	if (!own_times || !ones) {
 		size_t values = pb_begin(c->out, 4);
-		if (!own_times)
-			buf_varint(c->out, (uint64_t)sum);
-		for (size_t i = first; i < end && own_times; i++)
+		for (size_t i = first; i < end; i++)
 			buf_varint(c->out, (uint64_t)sorted_at(c, i)->value);
 		pb_end(c->out, values);
 	}

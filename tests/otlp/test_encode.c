@@ -141,6 +141,29 @@ static void equal_samples_are_merged(void **state)
 	check_encoding(&p);
 }
 
+/* Also where they are of one moment, that of the profile itself: agents count what they send. */
+static void as_many_come_back(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p, back;
+	CLEANUP(buf_deinit) struct buf message;
+	struct otlp_rejects rejects;
+	struct err e = { 0 };
+	example_profile(&p);
+	p.samples.len = 1;
+	p.samples.v[0].time_ns = p.heads.v[p.samples.v[0].head].time_ns;
+	for (int i = 1; i < 3; i++) {
+		struct profile_sample s = p.samples.v[0];
+		CHECK(profile_add_sample(&p, &s) == OK);
+	}
+	buf_init(&message, 1 << 20);
+	CHECK(otlp_encode(&p, &message) == OK);
+	CHECK(profile_init(&back, 1 << 20) == OK);
+	CHECK_OK(otlp_decode(buf_view(&message), &back, &rejects, &e), &e);
+	CHECK(back.samples.len == 3 && back.samples.v[2].value == p.samples.v[0].value);
+	CHECK(back.samples.v[2].time_ns == p.samples.v[0].time_ns);
+}
+
 static void the_buffers_maximum_holds(void **state)
 {
 	(void)state;
@@ -172,4 +195,5 @@ static void encoding_is_stable(void **state)
 
 TEST_MAIN(cmocka_unit_test(every_table_is_written), cmocka_unit_test(labels_keep_their_names),
 	cmocka_unit_test(no_samples_is_a_message), cmocka_unit_test(equal_samples_are_merged),
-	cmocka_unit_test(the_buffers_maximum_holds), cmocka_unit_test(encoding_is_stable))
+	cmocka_unit_test(as_many_come_back), cmocka_unit_test(the_buffers_maximum_holds),
+	cmocka_unit_test(encoding_is_stable))
