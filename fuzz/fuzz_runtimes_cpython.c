@@ -19,6 +19,12 @@ static void fuzz_file(const uint8_t *data, size_t size)
 		FUZZ_CHECK(l->loop[0] <= l->loop[1] && l->loop[2] <= l->loop[3]);
 		FUZZ_CHECK(l->function_file + 8u <= PHP_FUNCTION_BYTES);
 		FUZZ_CHECK(l->function_line + 4u <= PHP_FUNCTION_BYTES);
+	} else if (s == OK && r.kind == RUNTIME_LUA) {
+		const struct lua_layout *l = &r.layout.lua;
+		FUZZ_CHECK(l->loop[0] < l->loop[1] && l->loop[2] <= l->loop[3]);
+		FUZZ_CHECK(l->frame_bytes <= LUA_FRAME_BYTES && l->frame_pc < l->frame_bytes);
+		FUZZ_CHECK(l->frame_status < l->frame_bytes);
+		FUZZ_CHECK(l->proto_source + 8u <= LUA_PROTO_BYTES);
 	} else if (s == OK && r.kind == RUNTIME_RUBY) {
 		const struct ruby_layout *l = &r.layout.ruby;
 		FUZZ_CHECK(l->root && l->loop[0] < l->loop[1] && l->loop[2] <= l->loop[3]);

@@ -236,7 +236,7 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, "
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, "
 		  "labels (of Go's goroutines), "
 		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },
@@ -262,6 +262,9 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "ruby-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_ruby),
 	  .help = "Show Ruby programs by the native frames of the interpreter." },
+	{ .name = "lua-unwinding-disable", .kind = CLI_BOOL,
+	  .at = offsetof(struct cli_profiling_flags, no_lua),
+	  .help = "Show Lua programs by the native frames of the interpreter." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -689,8 +692,8 @@ static const struct {
 	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
 	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 },
-	{ "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO }, { "beam", 0 },
-	{ "luajit", 0 } };
+	{ "lua", AGENT_RUNTIME_LUA }, { "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO },
+	{ "beam", 0 }, { "luajit", 0 } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {
@@ -713,6 +716,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
 	runtimes &= f->no_v8 ? ~AGENT_RUNTIME_V8 : UINT32_MAX;
 	runtimes &= f->no_ruby ? ~AGENT_RUNTIME_RUBY : UINT32_MAX;
+	runtimes &= f->no_lua ? ~AGENT_RUNTIME_LUA : UINT32_MAX;
 	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;
 	return true;

@@ -74,7 +74,7 @@ struct cli_profiling_flags {
 	bool wall_clock;
 	struct cli_list tracers;
 	bool no_python, no_jit_names, keep_interpreters;
-	bool no_java, no_perl, no_php, no_ruby;
+	bool no_java, no_perl, no_php, no_ruby, no_lua;
 	bool no_v8;
 	bool oom, oom_allocs;
 	int64_t duration_ns;

@@ -25,7 +25,9 @@
 #define JUMP_BYTES 6 /* 0f 80 to 0f 8f, and how far, from its end: s32 */
 #define CALL 0xe8
 #define CALL_BYTES 5 /* and how far, from its end: s32 */
+#define JUMP 0xe9    /* the same */
 #define CALLEE_BYTES_LEAST 4096
+#define CALLEES_MAX 512
 #define INDEX_BYTES_MAX (16u << 20)
 #define INDEX_HEAD_BYTES 12
 #define INDEX_ENTRY_BYTES 8
@@ -159,31 +161,86 @@ uint64_t function_bytes(const struct objfile *obj, uint64_t address)
 	return bytes;
 }
 
+/* The functions that were met, in that order; each once. */
+struct met {
+	struct runtime_symbol v[CALLEES_MAX];
+	size_t count;
+};
+
+static void meet(struct met *m, const struct index *x, uint64_t address)
+{
+	size_t found = index_find(x, address + 1);
+	if (found >= x->count - 1 || x->count < 2 || index_at(x, found) != address)
+		return;
+	for (size_t i = 0; i < m->count; i++) {
+		if (m->v[i].address == address)
+			return;
+	}
+	if (m->count < CALLEES_MAX)
+		m->v[m->count++] = (struct runtime_symbol){ .address = address,
+			.size = index_at(x, found + 1) - address };
+}
+
+/* Those that `of` calls; where `jumps`, also those that it ends in. */
+static void meet_callees(const struct objfile *obj, const struct index *x,
+	const struct runtime_symbol *of, bool jumps, struct met *m)
+{
+	size_t len = (size_t)MIN(of->size, (uint64_t)LOOP_BYTES_MAX);
+	uint8_t *code = malloc(len + 1);
+	if (code && bytes_at(obj, of->address, code, len, NULL) == OK) {
+		for (size_t i = 0; i + CALL_BYTES <= len; i++) {
+			int32_t distance;
+			if (code[i] != CALL && (!jumps || code[i] != JUMP))
+				continue;
+			memcpy(&distance, code + i + 1, sizeof(distance));
+			meet(m, x, of->address + i + CALL_BYTES + (uint64_t)(int64_t)distance);
+		}
+	}
+	free(code);
+}
+
+static struct runtime_symbol longest_of(const struct met *m, size_t from)
+{
+	struct runtime_symbol best = { .size = CALLEE_BYTES_LEAST - 1 };
+	for (size_t i = from; i < m->count; i++) {
+		if (m->v[i].size > best.size)
+			best = m->v[i];
+	}
+	return best;
+}
+
 void place_largest_callee(
 	const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2])
 {
 	struct index x;
-	struct runtime_symbol best = { .size = CALLEE_BYTES_LEAST - 1 };
-	size_t len = (size_t)MIN(of->size, (uint64_t)LOOP_BYTES_MAX);
-	uint8_t *code = malloc(len + 1);
-	bool is_read = index_read(obj, &x);
-	if (is_read && code && bytes_at(obj, of->address, code, len, NULL) == OK) {
-		for (size_t i = 0; i + CALL_BYTES <= len; i++) {
-			int32_t distance;
-			if (code[i] != CALL)
-				continue;
-			memcpy(&distance, code + i + 1, sizeof(distance));
-			uint64_t to = of->address + i + CALL_BYTES + (uint64_t)(int64_t)distance;
-			size_t found = index_find(&x, to + 1);
-			if (found >= x.count - 1 || x.count < 2 || index_at(&x, found) != to ||
-				index_at(&x, found + 1) - to <= best.size)
-				continue;
-			best.address = to;
-			best.size = index_at(&x, found + 1) - to;
-		}
+	struct met *m = calloc(1, sizeof(*m));
+	if (index_read(obj, &x) && m) {
+		meet_callees(obj, &x, of, false, m);
+		struct runtime_symbol best = longest_of(m, 0);
+		if (best.address)
+			place_function(obj, &best, out);
 	}
-	if (best.address)
-		place_function(obj, &best, out);
-	free(code);
+	free(m);
 	buf_deinit(&x.bytes);
+}
+
+struct runtime_symbol largest_called(
+	const struct objfile *obj, const struct runtime_symbol *of, unsigned calls)
+{
+	struct index x;
+	struct runtime_symbol best = { .address = 0 };
+	struct met *m = calloc(1, sizeof(*m));
+	if (index_read(obj, &x) && m) {
+		size_t from = 0;
+		m->v[m->count++] = *of;
+		for (unsigned i = 0; i < calls; i++) {
+			size_t to = m->count;
+			for (; from < to; from++)
+				meet_callees(obj, &x, &m->v[from], true, m);
+		}
+		best = longest_of(m, 1);
+	}
+	free(m);
+	buf_deinit(&x.bytes);
+	return best;
 }

@@ -16,12 +16,14 @@ static const struct {
 	[RUNTIME_V8] = { "v8", v8_find },
 	[RUNTIME_RUBY] = { "ruby", ruby_find },
 	[RUNTIME_GO] = { "go", go_find },
+	[RUNTIME_LUA] = { "lua", lua_find },
 };
 static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct hotspot_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct perl_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct v8_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
+static_assert(sizeof(struct lua_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct go_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct ruby_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct php_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");

@@ -12,6 +12,8 @@
 
 static const char anonymous[] = "(anonymous)";
 
+#define LUA_FILE_MAX 128
+
 static const struct words {
 	const char *separator;
 	const char *of_class; /* separator of RUNTIME_FORM_CLASS; NULL: as the other */
@@ -26,6 +28,27 @@ static const struct words {
 			[RUNTIME_FORM_FILE] = "include",
 			[RUNTIME_FORM_EVAL] = "eval" } },
 };
+
+/* Functions of Lua have no names: as its tracebacks call them. */
+void lua_name(struct buf *out, unsigned form, struct str file, uint32_t first_line)
+{
+	size_t from = file.len;
+	while (from && file.p[from - 1] != '/')
+		from--;
+	if (form == RUNTIME_FORM_MAIN)
+		buf_str(out, STR("main chunk"));
+	if (form == RUNTIME_FORM_EVAL)
+		buf_str(out, STR("main chunk of a string"));
+	if (form == RUNTIME_FORM_MAIN || form == RUNTIME_FORM_EVAL)
+		return;
+	buf_str(out, STR("function <"));
+	if (file.len)
+		(void)runtimes_text(out, str_sub(file, from, MIN(file.len, from + LUA_FILE_MAX)),
+			RUNTIME_TEXT_UTF8);
+	else
+		buf_str(out, STR("string"));
+	buf_printf(out, ":%u>", first_line);
+}
 
 static struct str until_zero(struct str s)
 {

@@ -39,6 +39,11 @@ void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint
 void place_largest_callee(
 	const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
 
+/* The longest function that this one leads to by `calls` calls at most (each may be a jump that
+ * leaves its function), if it has 4 KiB at least. address 0: there is none. */
+struct runtime_symbol largest_called(
+	const struct objfile *obj, const struct runtime_symbol *of, unsigned calls);
+
 /* How long the function is that begins at `address`, by the index of call frame information; 0:
  * none does. */
 uint64_t function_bytes(const struct objfile *obj, uint64_t address);
@@ -49,6 +54,7 @@ NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status lua_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status go_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status ruby_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status perl_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -20,6 +20,7 @@ enum runtime_kind {
 	RUNTIME_V8 = 5,
 	RUNTIME_RUBY = 6,
 	RUNTIME_GO = 7,
+	RUNTIME_LUA = 8,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -300,6 +301,37 @@ struct runtime_label {
 	__u8 value[88];
 };
 
+/* Bytes that are read of each structure; all offsets in it lie below. */
+#define LUA_FRAME_BYTES 72
+#define LUA_PROTO_BYTES 128
+
+struct lua_layout {
+	__u32 loop[4];          /* file offsets: luaV_execute from, to; its cold part */
+	__u16 thread_frame;     /* lua_State.ci */
+	__u16 thread_base;      /* .base_ci: the outermost frame itself; to 5.1 its address */
+	__u16 thread_pc;        /* to 5.1: .savedpc, of the innermost frame; else 0 */
+	__u16 thread_stack;     /* .stack, behind .stack_last */
+	__u16 thread_status;    /* u8 */
+	__u16 thread_protected; /* .errorJmp */
+	__u16 thread_global;    /* .l_G */
+	__u16 global_main;      /* global_State.mainthread */
+	__u16 frame_bytes;      /* sizeof(CallInfo), which to 5.1 are in an array */
+	__u16 frame_previous;   /* from 5.2 on */
+	__u16 frame_function;   /* CallInfo.func: where the function's value is */
+	__u16 frame_pc;         /* .savedpc: the instruction that is next */
+	__u16 frame_status;     /* from 5.2 on: bits of .callstatus, u8 */
+	__u8 status_last[2];    /* mask, value: the last one of what a native frame runs */
+	__u16 function_proto;   /* LClosure.p */
+	__u16 proto_source;     /* a TString */
+	__u16 proto_first_line;
+	__u16 proto_code;
+	__u16 proto_code_count;
+	__u16 proto_lines; /* a u32 each; from 5.4 on an s8, how many lines from the one before */
+	__u16 proto_lines_count;
+	__u16 proto_marks; /* from 5.4 on: pairs of an instruction and its line; else 0 */
+	__u16 proto_marks_count;
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -320,6 +352,7 @@ struct runtime_record {
 		struct v8_layout v8;
 		struct ruby_layout ruby;
 		struct go_layout go;
+		struct lua_layout lua;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

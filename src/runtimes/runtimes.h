@@ -48,6 +48,8 @@ bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint3
  * a zero byte end there. */
 void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_bytes,
 	struct str text, unsigned character_bytes);
+/* The same of a function of Lua, by its form, its file and the line it begins at. */
+void lua_name(struct buf *out, unsigned form, struct str file, uint32_t first_line);
 /* What is added to a text at most. */
 #define RUNTIMES_NAME_MORE_BYTES_MAX 32
 #define RUNTIMES_NAME_PLACED_BYTES 1024

@@ -23,7 +23,7 @@
 
 /* A frame, from the outermost on. */
 struct script_frame {
-	const char *name;
+	const char *name;    /* NULL: it has the file's in it */
 	uint32_t first_line; /* 0: it is in no file; SCRIPT_ANY_LINE: it depends on the version */
 	uint32_t line;       /* 0: any */
 };
@@ -74,7 +74,8 @@ static bool script_frame_is(const struct script *s, const struct script_name *n,
 	const struct script_frame *want = &s->shape[at < s->depth ? at : 0];
 	if (is_innermost && !n->file[0] && n->kind == s->kind)
 		return true; /* a function of the language's library */
-	return at < s->depth && n->kind == s->kind && strcmp(n->text, want->name) == 0 &&
+	return at < s->depth && n->kind == s->kind &&
+	       (!want->name || strcmp(n->text, want->name) == 0) &&
 	       (want->first_line == SCRIPT_ANY_LINE || n->first_line == want->first_line) &&
 	       (!n->file[0] || !strcmp(n->file, path)) &&
 	       (is_innermost || !want->line || line == want->line);

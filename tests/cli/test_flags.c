@@ -124,7 +124,7 @@ static void has_defaults(void **state)
 
 #define ALL                                                                                      \
 	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
-		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO)
+		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO | AGENT_RUNTIME_LUA)
 
 static const struct {
 	const char *name, *flags;
@@ -147,6 +147,8 @@ static const struct {
 	{ "labels of goroutines", "--tracers labels", AGENT_RUNTIME_GO, false },
 	{ "Ruby", "--tracers ruby", AGENT_RUNTIME_RUBY, false },
 	{ "Ruby switched off", "--ruby-unwinding-disable", ALL & ~AGENT_RUNTIME_RUBY, false },
+	{ "Lua", "--tracers lua", AGENT_RUNTIME_LUA, false },
+	{ "Lua switched off", "--lua-unwinding-disable", ALL & ~AGENT_RUNTIME_LUA, false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
 	{ "Node.js switched off", "--v8-unwinding-disable", ALL & ~AGENT_RUNTIME_V8, false },
 };

@@ -14,7 +14,7 @@
 #define SAMPLES_WANTED 150
 #define SAMPLES_NEEDED 50
 #define SECONDS_MAX 60
-#define VERIFIED_INSNS_ALARM 300000
+#define VERIFIED_INSNS_ALARM 340000
 
 /* _start, __libc_start_main (two frames), main; recurse DEPTH + 1 times; leaf. */
 #define DEEP_FRAMES(depth) (4 + (depth) + 1 + 1)

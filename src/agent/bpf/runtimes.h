@@ -17,6 +17,7 @@
 
 #include "go.h"
 #include "hotspot.h"
+#include "lua.h"
 #include "perl.h"
 #include "php.h"
 #include "python.h"
@@ -120,6 +121,8 @@ static __always_inline int runtime_owned(
 		return php_owned(w, &r->layout.php, offset);
 	case RUNTIME_RUBY:
 		return is_in_loop(r->layout.ruby.loop, offset);
+	case RUNTIME_LUA:
+		return is_in_loop(r->layout.lua.loop, offset);
 	default:
 		return 0;
 	}
@@ -195,6 +198,9 @@ __noinline int runtime_step(__u32 zero)
 	case RUNTIME_RUBY:
 		(void)ruby_step(stage);
 		break;
+	case RUNTIME_LUA:
+		(void)lua_step(stage);
+		break;
 	default:
 		break;
 	}
@@ -220,6 +226,8 @@ static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 		return;
 	if (r && r->kind == RUNTIME_RUBY && w->runtime.frame)
 		(void)ruby_step(RUNTIME_NATIVE);
+	if (r && r->kind == RUNTIME_LUA && w->runtime.frame)
+		(void)lua_step(RUNTIME_NATIVE);
 	int is_last = stack_end_is_whole(end) || end == STACK_END_NO_FILE;
 	if (w->runtime.frame && is_last && r && w->user_count < SAMPLE_USER_FRAMES_MAX)
 		runtime_record_gap(w, r, RUNTIME_GAP_OWNER);

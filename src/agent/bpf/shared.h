@@ -44,7 +44,8 @@ enum frame_file {
 	X(OWNER, 4, "no native frame was found that runs these frames")                  \
 	X(THREAD, 5, "the list of threads could not be read")                            \
 	X(FROZEN, 6, "the frames of a virtual thread that lie on the heap")              \
-	X(INLINED, 7, "which functions were put into this code is not known")
+	X(INLINED, 7, "which functions were put into this code is not known") \
+	X(STATE, 8, "the interpreter's state was not found")
 /* clang-format on */
 enum runtime_gap {
 #define RUNTIME_GAP_ENUM(name, number, text) RUNTIME_GAP_##name = number,

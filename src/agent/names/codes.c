@@ -170,7 +170,10 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 	if (e->kind == RUNTIME_V8 && e->form == RUNTIME_FORM_SOURCE)
 		return take_piece(c, e, out);
 	struct str told = str_make(at, e->name_bytes);
-	if (e->kind != RUNTIME_HOTSPOT)
+	if (e->kind == RUNTIME_LUA)
+		lua_name(&c->text, e->form, str_make(at + e->name_bytes, e->file_bytes),
+			e->first_line);
+	else if (e->kind != RUNTIME_HOTSPOT)
 		runtimes_name(&c->text, e->kind, e->form, e->owner_bytes, told, e->name_unit);
 	else if (e->name_unit)
 		hotspot_name(&c->text, told, str_make(at + e->name_bytes, e->file_bytes));
