@@ -6,6 +6,9 @@
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 #define DEFAULT_RANGE_NS (15 * 60 * NS_PER_SEC)
 #define DEFAULT_TRIM 0.0001
+#define SNAPSHOT_USUAL_NS (30 * 86400 * NS_PER_SEC)
+#define SNAPSHOT_MAX_NS (3650 * 86400 * NS_PER_SEC)
+#define SNAPSHOT_BYTES_MAX ((size_t)64 << 20)
 #define DEFAULT_SERIES_LIMIT 20
 #define DEFAULT_FLAME_VALUES 10 /* of the label in `by` */
 #define WIDTH_MAX 100000        /* characters of a line */
@@ -385,4 +388,35 @@ void server_handle_pprof(void *ctx, const struct net_request *r, struct net_resp
 	snprintf(out->headers, sizeof(out->headers),
 		"content-disposition: attachment; filename=\"profile.pb.gz\"\r\n"
 		"cache-control: no-store\r\n");
+}
+
+/* ---- a profile that is kept for some time ---- */
+
+static enum status answer_snapshot(const struct query_engine *engine, const struct net_request *r,
+	struct question *q, struct buf *out, struct err *e)
+{
+	int64_t length_ns = SNAPSHOT_USUAL_NS;
+	struct str text;
+	enum status s = OK;
+	if (net_query_param(r, "expires", 0, &q->arena, &text) && text.len)
+		s = query_parse_duration(text, &length_ns, e);
+	if (s != OK)
+		return err_prefix(e, s, "expires");
+	if (length_ns <= 0 || length_ns > SNAPSHOT_MAX_NS)
+		return err_set(e, E_INVALID, "expires: from 1s to %lldd",
+			SNAPSHOT_MAX_NS / NS_PER_SEC / 86400);
+	CLEANUP(buf_deinit) struct buf profile;
+	buf_init(&profile, SNAPSHOT_BYTES_MAX);
+	q->request.required = true;
+	s = query_pprof(engine, &q->request, &profile, e);
+	if (s == OK)
+		s = server_snapshot(q->server, q->request.tenant, buf_view(&profile),
+			clock_realtime_ns() + length_ns, out, e);
+	return s;
+}
+
+void server_handle_snapshots(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	static const struct query_request defaults = { 0 };
+	answer((struct server *)ctx, r, out, &defaults, answer_snapshot);
 }

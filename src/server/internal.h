@@ -197,6 +197,7 @@ net_handler_fn server_handle_label_values;
 net_handler_fn server_handle_series;
 net_handler_fn server_handle_flamegraph;
 net_handler_fn server_handle_flamechart;
+net_handler_fn server_handle_snapshots;
 net_handler_fn server_handle_top;
 net_handler_fn server_handle_functions;
 net_handler_fn server_handle_pprof;
@@ -261,6 +262,9 @@ NODISCARD enum status server_parca_report(const struct server *s, const struct q
 
 /* share.c */
 net_handler_fn server_parca_share;
+/* Keeps a gzipped profile.proto until `end_ns`; to `out` what POST /api/snapshots answers. */
+NODISCARD enum status server_snapshot(struct server *s, struct str tenant, struct str profile,
+	int64_t end_ns, struct buf *out, struct err *e);
 net_handler_fn server_handle_shared;
 /* write.c: parca.profilestore.v1alpha1, and POST /api/push; ctx: the server_inlet */
 extern const struct server_protocol server_protocol_raw, server_protocol_push,

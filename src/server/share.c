@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ShareProfile: the profile is kept on this server, in STORAGE/shared, and served again at
- * /shared/ID; nothing leaves for another host. Above the limits the oldest go: a tenant's own, so
- * that nobody pushes another's out by sharing more.
+ * ShareProfile, and POST /api/snapshots: the profile is kept on this server, in STORAGE/shared, and
+ * served again at /shared/ID; nothing leaves for another host. Above the limits the oldest go: a
+ * tenant's own, so that nobody pushes another's out by sharing more.
  *
  * A tenant's profile is ID@TENANT.pb.gz: a request of another tenant does not find it.
+ *
+ * The id of a snapshot says when it ends: behind the random letters it has the minutes since 1970,
+ * five bits a letter. From then on it is not served, and the next request for it, or the next
+ * profile that is kept, removes it.
  *
  * A file is written whole under another name and then renamed, so that a reader never sees half of
  * one. Ids are random: a link cannot be guessed.
@@ -28,9 +32,12 @@
 #define SHARED_ALL_BYTES_MAX ((uint64_t)4 << 30)
 #define SHARED_FILE_MAX ((size_t)64 << 20)
 #define ID_LEN 22
+#define NS_PER_MINUTE (60 * NS_PER_SEC)
+#define END_LEN 6 /* letters of the end */
+#define ID_LEN_MAX (ID_LEN + END_LEN)
 #define SUFFIX ".pb.gz"
 #define PATH_BYTES 4096
-#define NAME_LEN (ID_LEN + 1 + STORE_TENANT_MAX + sizeof(SUFFIX) - 1)
+#define NAME_LEN (ID_LEN_MAX + 1 + STORE_TENANT_MAX + sizeof(SUFFIX) - 1)
 #define FILE_BYTES (PATH_BYTES + NAME_LEN + 2)
 
 static enum status shared_dir(const struct server *s, char out[PATH_BYTES], struct err *e)
@@ -40,21 +47,38 @@ static enum status shared_dir(const struct server *s, char out[PATH_BYTES], stru
 	return os_make_dirs(out, e);
 }
 
-static enum status make_id(char out[ID_LEN + 1], struct err *e)
+static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
+
+/* end_ns: 0 for none. */
+static enum status make_id(int64_t end_ns, char out[ID_LEN_MAX + 1], struct err *e)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyz234567";
 	uint8_t random[ID_LEN];
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
 		return err_os(e, "random bytes");
 	for (size_t i = 0; i < ID_LEN; i++)
 		out[i] = letters[random[i] % 32];
 	out[ID_LEN] = 0;
+	if (end_ns == 0)
+		return OK;
+	uint64_t minutes = ((uint64_t)end_ns + NS_PER_MINUTE - 1) / NS_PER_MINUTE;
+	for (size_t i = ID_LEN_MAX; i-- > ID_LEN; minutes /= 32)
+		out[i] = letters[minutes % 32];
+	out[ID_LEN_MAX] = 0;
 	return OK;
+}
+
+/* Whether the end that an id names has come. */
+static bool is_over(struct str id, int64_t now_ns)
+{
+	int64_t minutes = 0;
+	for (size_t i = ID_LEN; i < id.len; i++)
+		minutes = minutes * 32 + (strchr(letters, id.p[i]) - letters);
+	return id.len > ID_LEN && minutes * NS_PER_MINUTE <= now_ns;
 }
 
 static bool is_id(struct str s)
 {
-	if (s.len != ID_LEN)
+	if (s.len != ID_LEN && s.len != ID_LEN_MAX)
 		return false;
 	for (size_t i = 0; i < s.len; i++)
 		if (!(s.p[i] >= 'a' && s.p[i] <= 'z') && !(s.p[i] >= '2' && s.p[i] <= '7'))
@@ -136,8 +160,17 @@ static bool count_file(struct usages *u, const char *name, struct str tenant, co
 	return true;
 }
 
+/* Removes a snapshot whose end has come; whether it has. */
+static bool remove_over(int dir, const char *name, int64_t now_ns)
+{
+	struct str id = str_of(name);
+	id = str_sub(id, 0, MIN(str_index(id, '@'), str_index(id, '.')));
+	return is_over(id, now_ns) && unlinkat(dir, name, 0) == 0;
+}
+
 static enum status find_usages(const char *dir, struct usages *out, struct err *e)
 {
+	int64_t now_ns = clock_realtime_ns();
 	DIR *d = opendir(dir);
 	if (!d)
 		return err_os(e, "%s", dir);
@@ -146,6 +179,7 @@ static enum status find_usages(const char *dir, struct usages *out, struct err *
 		struct stat st;
 		struct str tenant;
 		if (is_shared_name(entry->d_name, &tenant) &&
+			!remove_over(dirfd(d), entry->d_name, now_ns) &&
 			fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 			good = count_file(out, entry->d_name, tenant, &st);
 	}
@@ -192,8 +226,8 @@ static enum status make_room(
 	}
 }
 
-static enum status keep(
-	struct server *s, struct str tenant, struct str profile, char id[ID_LEN + 1], struct err *e)
+static enum status keep(struct server *s, struct str tenant, struct str profile, int64_t end_ns,
+	char id[ID_LEN_MAX + 1], struct err *e)
 {
 	char dir[PATH_BYTES], path[FILE_BYTES];
 	if (profile.len > SHARED_FILE_MAX)
@@ -203,7 +237,7 @@ static enum status keep(
 	if (st == OK)
 		st = make_room(s, tenant, dir, profile.len, e);
 	if (st == OK)
-		st = make_id(id, e);
+		st = make_id(end_ns, id, e);
 	if (st != OK)
 		return st;
 	put_path(path, dir, str_of(id), tenant);
@@ -241,7 +275,7 @@ static enum status share(struct server *s, const struct query_engine *engine,
 	struct parca_share_request q;
 	struct query_report info;
 	struct str tenant;
-	char id[ID_LEN + 1];
+	char id[ID_LEN_MAX + 1];
 	arena_init(&a, 16 << 20);
 	buf_init(&profile, SHARED_FILE_MAX);
 	enum status st = server_tenant(s, r, &tenant, e);
@@ -250,7 +284,7 @@ static enum status share(struct server *s, const struct query_engine *engine,
 	if (st == OK)
 		st = server_parca_report(s, engine, r, &q.query, &a, &profile, &info, e);
 	if (st == OK)
-		st = keep(s, tenant, buf_view(&profile), id, e);
+		st = keep(s, tenant, buf_view(&profile), 0, id, e);
 	if (st == OK)
 		put_link(out, s, r, id);
 	return st;
@@ -273,6 +307,17 @@ void server_parca_share(void *ctx, const struct net_request *r, struct net_respo
 		net_fail(out, st, &e);
 }
 
+enum status server_snapshot(struct server *s, struct str tenant, struct str profile, int64_t end_ns,
+	struct buf *out, struct err *e)
+{
+	char id[ID_LEN_MAX + 1];
+	enum status st = keep(s, tenant, profile, end_ns, id, e);
+	if (st == OK)
+		buf_printf(out, "{\"id\":\"%s\",\"path\":\"/shared/%s\",\"expires\":%lld}", id, id,
+			(long long)(end_ns / NS_PER_MS));
+	return st;
+}
+
 /* GET /shared/ID: gzipped profile.proto. */
 void server_handle_shared(void *ctx, const struct net_request *r, struct net_response *out)
 {
@@ -287,9 +332,14 @@ void server_handle_shared(void *ctx, const struct net_request *r, struct net_res
 		st = shared_dir(s, dir, &e);
 	if (st == OK) {
 		put_path(path, dir, id, tenant);
-		st = os_read_file(path, &out->body, &e);
+		bool over = is_over(id, clock_realtime_ns());
+		if (over)
+			(void)unlink(path);
+		st = over ? E_NOTFOUND : os_read_file(path, &out->body, &e);
 		if (st == E_NOTFOUND)
-			err_set(&e, st, "no such shared profile; the oldest are dropped");
+			err_set(&e, st, "%s",
+				over ? "this snapshot has ended"
+				     : "no such shared profile; the oldest are dropped");
 	}
 	if (st != OK) {
 		net_fail(out, st, &e);

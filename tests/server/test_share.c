@@ -43,6 +43,70 @@ static void keeps_the_profile_here(void **state)
 	ask_deinit(&a);
 }
 
+static void post_snapshot(struct ask *a, const char *expires)
+{
+	char question[256];
+	snprintf(question, sizeof(question), "query=" MADE_TYPE "&from=0&to=now&expires=%s",
+		expires);
+	ask_init(a, "/api/snapshots", question);
+	server_handle_snapshots(&made, &a->r, &a->out);
+}
+
+/* The id says when it ends; from then on it is not served, and gone. */
+static void keeps_snapshots_until_they_end(void **state)
+{
+	(void)state;
+	struct ask a, b;
+	char path[64];
+	post_snapshot(&a, "2h");
+	CHECK(a.out.status == OK);
+	struct str answer = buf_view(&a.out.body);
+	CHECK(str_starts(answer, STR("{\"id\":\"")) && answer.len > 60);
+	snprintf(path, sizeof(path), "/shared/%.28s", answer.p + 7);
+	get(&b, path);
+	CHECK(b.out.status == OK && b.out.body.len > 20 && b.out.body.data[0] == 0x1F);
+	ask_deinit(&a);
+	ask_deinit(&b);
+	static const char *const wrong[] = { "0s", "4000d", "soon", "-1h" };
+	FOR_EACH_CASE (c, wrong) {
+		post_snapshot(&a, *c);
+		CHECK(a.out.status == E_INVALID);
+		ask_deinit(&a);
+	}
+}
+
+static void removes_snapshots_that_ended(void **state)
+{
+	(void)state;
+	/* Ended in the first minute of 1970; ends in the year 4011; has no end. */
+	static const char *const names[] = { "aaaaaaaaaaaaaaaaaaaaaaaaaaab",
+		"bbbbbbbbbbbbbbbbbbbbbb777777", "cccccccccccccccccccccc" };
+	struct ask a;
+	char path[256];
+	snprintf(path, sizeof(path), "%s/shared", made_dir);
+	CHECK(mkdir(path, 0750) == 0);
+	for (int round = 0; round < 2; round++) {
+		for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+			struct err e = { 0 };
+			snprintf(path, sizeof(path), "%s/shared/%s.pb.gz", made_dir, names[i]);
+			CHECK_OK(os_replace_file(path, "bytes", 5, 0640, &e), &e);
+		}
+		if (round == 1)
+			share(&a, MADE_TYPE "{}"); /* removes it by itself */
+		for (size_t i = 0; round == 0 && i < ARRAY_COUNT(names); i++) {
+			snprintf(path, sizeof(path), "/shared/%s", names[i]);
+			get(&a, path);
+			CHECK(a.out.status == (i == 0 ? E_NOTFOUND : OK));
+			ask_deinit(&a);
+		}
+		snprintf(path, sizeof(path), "%s/shared/%s.pb.gz", made_dir, names[0]);
+		CHECK(access(path, F_OK) != 0);
+		snprintf(path, sizeof(path), "%s/shared/%s.pb.gz", made_dir, names[1]);
+		CHECK(access(path, F_OK) == 0);
+	}
+	ask_deinit(&a);
+}
+
 /* What one tenant shares is nothing to the others, nor to who names none. */
 static void serves_a_tenant_its_own(void **state)
 {
@@ -174,6 +238,7 @@ static void drops_of_who_has_most(void **state)
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, made_setup, made_teardown)
-TEST_MAIN(TEST(keeps_the_profile_here), TEST(serves_a_tenant_its_own),
+TEST_MAIN(TEST(keeps_the_profile_here), TEST(keeps_snapshots_until_they_end),
+	TEST(removes_snapshots_that_ended), TEST(serves_a_tenant_its_own),
 	TEST(links_to_where_it_is_served), TEST(serves_nothing_else),
 	TEST(drops_a_tenants_own_oldest), TEST(drops_of_who_has_most))
