@@ -11,6 +11,7 @@ const VIEWS = [
 	["?page=compare&paused=1&base_from=now-30m&base_to=now", "[data-testid=verdicts]"],
 	["?paused=1&code=main&code_file=/srv/app/serve.py", ".code-table, .code .blank"],
 	["?paused=1&view=calls", ".call-box"],
+	["?paused=1&view=time", ".strip"],
 	["?page=fleet", ".spark"],
 	["?page=agents", ".page-panel .health"],
 	["?page=targets", ".page-panel h2"],
@@ -41,7 +42,7 @@ function check(theme) {
 		for (const [query, shown] of VIEWS) {
 			await page.goto(`${url}/${query}`);
 			await page.waitForSelector(shown, { timeout: 60_000 });
-			if (!/page=|code=|view=calls/.test(query)) {
+			if (!/page=|code=|view=calls|view=time/.test(query)) {
 				await named(page);
 			}
 			found.push(...(await look(page, source)).map((one) => `${query}: ${one}`));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks of the comparison: how one gets there, what is asked for, what graph and table say.
 import assert from "node:assert/strict";
-import { ask, frameAt, hoverName, open, painted, parameter, until, waitParameter } from "./page.mjs";
+import { ask, frameAt, hoverName, open, painted, parameter, someFrame, until, waitParameter } from "./page.mjs";
 
 /** Two programs compared: all of their own functions are new or gone. */
 function twoPrograms(a, b) {
@@ -130,5 +130,22 @@ export const compareChecks = {
 		await page.getByRole("button", { name: /Explore/ }).click();
 		await page.locator(".nav-menu").getByRole("link", { name: "Compare" }).click();
 		await waitParameter(page, "page", "compare");
+	},
+
+	async "callers and callees of a function, compared"({ page, url }) {
+		await page.goto(`${url}/?page=compare&paused=1&base_from=now-15m&base_to=now`);
+		await painted(page);
+		const at = await someFrame(page, 4);
+		const name = await page.locator(".tooltip-name").textContent();
+		await page.mouse.move(1, 1);
+		await page.mouse.click(at.x, at.y, { button: "right" });
+		await page.getByRole("menuitem", { name: /^Callers and callees/ }).click();
+		await waitParameter(page, "sandwich", "1");
+		await page.waitForSelector("[data-testid=sandwich] .sandwich-half.callers .flame-overlay");
+		const lower = await page.locator(".sandwich-half:not(.callers) .flame-overlay").boundingBox();
+		await page.mouse.move(1, 1);
+		assert.equal(await hoverName(page, { x: lower.x + 40, y: lower.y + 9 }), name);
+		await page.keyboard.press("Escape");
+		await waitParameter(page, "sandwich", null);
 	},
 };

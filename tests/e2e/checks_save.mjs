@@ -98,4 +98,27 @@ export const saveChecks = {
 		await page.waitForSelector(".timeline");
 		assert.deepEqual(asked, []);
 	},
+
+	async "a snapshot is kept on the server for a time, and its link shows it"({ page, url }) {
+		page.expected.push("404");
+		await open(page, url, "?paused=1&view=flame");
+		await page.getByRole("button", { name: /^Save/ }).click();
+		await page.selectOption("[aria-label='How long it is kept']", "7d");
+		const kept = page.waitForRequest((request) => request.method() === "POST");
+		await page.getByRole("button", { name: "Keep, copy a link" }).click();
+		assert.equal(new URL((await kept).url()).searchParams.get("expires"), "7d");
+		const link = await page.getByLabel("Link to the snapshot").inputValue();
+		assert.match(link, /[?&]shared=[a-z2-7]{28}$/);
+		assert.match(await page.locator(".keep [role=status]").textContent(), /it is there until 20\d\d-/);
+		await page.goto(link);
+		await page.waitForSelector("[data-testid=local-file] .flame-overlay");
+		assert.match(await page.locator(".page-about").textContent(), /kept on this server/);
+		assert.equal(await page.locator("table.top").count(), 0, "the view is that of the link");
+		await page.getByRole("button", { name: "Close the file" }).click();
+		await page.waitForSelector(".timeline");
+		await page.goto(`${url}/?shared=${"a".repeat(28)}`);
+		await page.waitForSelector("[data-testid=no-snapshot]");
+		await page.getByRole("button", { name: "To the server's samples" }).click();
+		await page.waitForSelector(".timeline");
+	},
 };

@@ -8,6 +8,7 @@ import { createServer } from "node:http";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { chartOf } from "./chart.mjs";
 import { coresAt, PROCESSES } from "./data.mjs";
 import { metrics } from "./metrics.mjs";
 import { instructionsOf, sourceOf } from "./source.mjs";
@@ -184,6 +185,7 @@ function answer(path, p) {
 		const question = ask(p);
 		return { ...flameOf(stacksOf(question), { ...options, groups: groupsOf(stacksOf(question), p.get("by"), Number(p.get("limit") ?? 10)) }), unit: question.unit };
 	}
+	if (path === "/api/flamechart") return chartOf(ask(p), p.get("by") ?? "", size.depth);
 	if (path === "/api/top") {
 		return { ...topOf(stacksOf(ask(p)), Number(p.get("limit") ?? 0)), unit: ask(p).unit };
 	}
@@ -198,6 +200,7 @@ function answer(path, p) {
 		if (p.has("url")) views.push({ time: now, name, url: p.get("url") });
 		return { views };
 	}
+	if (path === "/api/snapshots") return { id: "snapshotsnapshotsnapshotaaaa", path: "/shared/snapshotsnapshotsnapshotaaaa", expires: now + 864e5 };
 	if (path === "/api/agents") {
 		const agent = (id, ago, lastError = "") => ({
 			id,
@@ -265,6 +268,10 @@ const server = createServer((request, response) => {
 			}
 			send(request, response, status, "application/json", Buffer.from(JSON.stringify(body)));
 		}, delayMs);
+		return;
+	}
+	if (url.pathname === "/shared/snapshotsnapshotsnapshotaaaa") {
+		send(request, response, 200, "application/octet-stream", Buffer.from("# unit: nanoseconds\nmain;parse;read 30000000\nmain;write 10000000\n"));
 		return;
 	}
 	if (url.pathname === "/metrics") {

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib";
 import type { Flame } from "../src/model/flame.ts";
 import { parseFile } from "../src/model/local.ts";
 import { invertFlame } from "../src/model/stacks.ts";
-import { sample } from "./make.ts";
+import { grow, sample } from "./make.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -103,4 +103,18 @@ test("a graph turned around", () => {
 	const f = invertFlame(sample());
 	assert.equal(f.total, 100);
 	assert.deepEqual(lines(f).slice(0, 5), [" 0/100", " read 0/40", "  parse 0/40", "   main 40/40", " wait 0/30"]);
+});
+
+test("a graph that is too large turned around keeps what costs most, and loses no value", () => {
+	const stacks = Array.from({ length: 40 }, (_, i) => ["main", `caller${i}`, `f${i % 4}`]);
+	const flame = grow(stacks, stacks.map((_, i) => 100 - i));
+	const whole = invertFlame(flame);
+	const part = invertFlame(flame, 30);
+	assert.equal(whole.count, 1 + 4 + 40 * 2);
+	assert.equal(part.count, 30);
+	assert.equal(part.total, whole.total);
+	assert.equal(part.value[0], part.total);
+	assert.equal(whole.trimmed, 0);
+	assert.equal(part.trimmed, part.total - part.self.reduce((sum, one) => sum + one, 0));
+	assert.ok(part.trimmed > 0 && part.self.includes(100));
 });

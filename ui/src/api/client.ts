@@ -162,6 +162,27 @@ export async function getFlame(q: Question, form: Form, signal: AbortSignal): Pr
 	return decodeFlame(await get<FlameAnswer>("api/flamegraph", parameters, signal));
 }
 
+/** A flame chart: the graph in the order of time. */
+export interface Chart {
+	flame: Flame;
+	/** By node: when it began, in microseconds after `begin`, which is in milliseconds since 1970. */
+	time: number[];
+	begin: number;
+	/** The label it is by, "" for none. */
+	by: string;
+}
+
+/** Asks for a flame chart. */
+export async function getChart(q: Question, by: string, signal: AbortSignal): Promise<Chart> {
+	const answer = await get<FlameAnswer>("api/flamechart", { ...q, depth: 1, by }, signal);
+	const flame = decodeFlame(answer);
+	const time = answer.nodes.time;
+	if (!Array.isArray(time) || time.length !== flame.count) {
+		throw new Error("the server's flame chart is broken: no times");
+	}
+	return { flame, time, begin: answer.begin ?? 0, by };
+}
+
 /** What of a question nothing meets (a label, a value, the time), as the command line says it; "" where
  * there are samples. */
 export async function getReason(q: Question, signal: AbortSignal): Promise<string> {
@@ -179,6 +200,31 @@ export async function getReason(q: Question, signal: AbortSignal): Promise<strin
 /** The functions, by self value. */
 export function getTop(q: Question, limit: number, signal: AbortSignal): Promise<TopAnswer> {
 	return get("api/top", { ...q, limit }, signal);
+}
+
+/** Asks in a way that changes something on the server. */
+async function post<T>(path: string, parameters: Parameters): Promise<T> {
+	let response: Response;
+	try {
+		response = await fetch(apiUrl(path, parameters), { method: "POST" });
+	} catch {
+		throw new ApiError("The server does not answer.", 0, "");
+	}
+	if (!response.ok) {
+		throw await errorOf(response);
+	}
+	return (await response.json()) as T;
+}
+
+/** Keeps the profile of a question on the server for a time ("7d"); its id, and when it ends. */
+export function keepSnapshot(q: Question, expires: string): Promise<{ id: string; expires: number }> {
+	return post("api/snapshots", { ...q, expires });
+}
+
+/** A profile that is kept on the server, as a file. */
+export async function getShared(id: string, signal: AbortSignal): Promise<File> {
+	const answer = await ask(`shared/${id}`, {}, signal);
+	return new File([await answer.blob()], `snapshot ${id.slice(0, 6)}`);
 }
 
 /** Where the samples can be had as gzipped profile.proto. */
@@ -218,15 +264,7 @@ export async function getViews(signal: AbortSignal): Promise<SavedView[]> {
 
 /** Saves a view under a name, or without an address deletes it. */
 export async function changeView({ name, url }: { name: string; url?: string }): Promise<void> {
-	let response: Response;
-	try {
-		response = await fetch(apiUrl("api/views", { name, url, delete: url === undefined ? 1 : undefined }), { method: "POST" });
-	} catch {
-		throw new ApiError("The server does not answer.", 0, "");
-	}
-	if (!response.ok) {
-		throw await errorOf(response);
-	}
+	await post("api/views", { name, url, delete: url === undefined ? 1 : undefined });
 }
 
 /** What was noted down about instants of a range. */

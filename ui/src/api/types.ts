@@ -71,7 +71,11 @@ export interface FlameAnswer {
 		inlined: number[];
 		self: number[];
 		total: number[];
+		/** Of a flame chart: microseconds after `begin`. */
+		time?: number[];
 	};
+	/** Milliseconds since 1970. */
+	begin?: number;
 }
 
 /** /api/top */

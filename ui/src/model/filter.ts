@@ -46,7 +46,7 @@ export function filterProblem(text: string): string {
 }
 
 /** 1 for each node that a filter is about; null where its text is no test. */
-function hitsOf(f: Flame, filter: Filter): ((node: number) => boolean) | null {
+export function hitsOf(f: Flame, filter: Filter): ((node: number) => boolean) | null {
 	// "binary:" in front of a text is for the search box
 	const matcher: Matcher | null = compileSearch(filter.text).matcher;
 	if (!matcher) {

@@ -4,7 +4,8 @@ import { type Filter, formatFilter, type Group, GROUPS, parseFilter, FILTERS_MAX
 import type { Range } from "./time.ts";
 
 /** What stands beside what. */
-export type View = "both" | "flame" | "table" | "calls";
+export const VIEWS = ["both", "flame", "table", "calls", "time"] as const;
+export type View = (typeof VIEWS)[number];
 
 /** The pages of the navigation bar. */
 export const PAGES = ["explore", "compare", "fleet", "agents", "targets", "symbols", "store"] as const;
@@ -59,6 +60,8 @@ export interface State {
 	sort: string;
 	/** Its source stands in the place of graph and table; null: they are there. */
 	code: Code | null;
+	/** The snapshot that is open in the place of the server's samples; "" for none. */
+	shared: string;
 	/** Refreshing is paused. */
 	paused: boolean;
 	/** Matchers of what is compared with; null: the same as those of this side. */
@@ -93,6 +96,7 @@ export const DEFAULTS: State = {
 	binary: "",
 	sort: "",
 	code: null,
+	shared: "",
 	paused: false,
 	baseMatchers: null,
 	baseRange: null,
@@ -148,7 +152,6 @@ function parseCode(p: URLSearchParams): Code | null {
 export function parseUrl(search: string): State {
 	const p = new URLSearchParams(search);
 	const { type, matchers } = splitQuery(p.get("query") ?? "");
-	const view = p.get("view");
 	const base = p.get("base_query");
 	return {
 		page: oneOf(p.get("page"), PAGES),
@@ -163,7 +166,7 @@ export function parseUrl(search: string): State {
 		select: parseSelect(p.get("select")),
 		zoom: p.get("zoom") ?? "",
 		search: p.get("search") ?? "",
-		view: view === "flame" || view === "table" || view === "calls" ? view : "both",
+		view: oneOf(p.get("view"), VIEWS),
 		invert: p.get("invert") === "1",
 		focus: p.get("focus") ?? "",
 		sandwich: p.get("sandwich") === "1",
@@ -173,6 +176,7 @@ export function parseUrl(search: string): State {
 		binary: p.get("binary") ?? "",
 		sort: p.get("sort") ?? "",
 		code: parseCode(p),
+		shared: /^[a-z2-7]{22,28}$/.exec(p.get("shared") ?? "")?.[0] ?? "",
 		paused: p.get("paused") === "1",
 		baseMatchers: base === null ? null : splitQuery(base).matchers,
 		baseRange: parseBaseRange(p.get("base_from"), p.get("base_to")),
@@ -219,6 +223,7 @@ export function formatUrl(s: State): string {
 		put("code_file", s.code.file);
 		put("code_as", s.code.asm ? "asm" : "");
 	}
+	put("shared", s.shared);
 	put("paused", s.paused ? "1" : "");
 	if (s.baseMatchers !== null) {
 		p.set("base_query", `{${s.baseMatchers}}`);

@@ -15,7 +15,8 @@ import { Rail } from "./Nav.tsx";
 import type { PageProps } from "./pages/Frame.tsx";
 
 const pages = () => import("./pages/pages.tsx");
-const LocalFile = lazy(() => import("./LocalFile.tsx"), (m) => m.LocalFile);
+const LocalFile = lazy(() => import("./files.tsx"), (m) => m.LocalFile);
+const Shared = lazy(() => import("./files.tsx"), (m) => m.Shared);
 const OTHERS: Partial<Record<Page, LazyView<PageProps>>> = {
 	fleet: lazy(pages, (m) => m.Fleet),
 	agents: lazy(pages, (m) => m.Agents),
@@ -63,6 +64,8 @@ export function App() {
 			<Rail page={state.page} />
 			{file ? (
 				<Lazy of={LocalFile} {...shown} file={file} close={close} />
+			) : state.shared !== "" ? (
+				<Lazy of={Shared} {...shown} />
 			) : other ? (
 				<Lazy of={other} key={state.page} {...shown} />
 			) : (

@@ -44,7 +44,7 @@ function stepBack(): void {
 
 function useKeys(data: Data): void {
 	useEffect(() => {
-		const views = { "1": "both", "2": "flame", "3": "table", "4": "calls" } as const;
+		const views = { "1": "both", "2": "flame", "3": "table", "4": "calls", "5": "time" } as const;
 		const listen = (e: KeyboardEvent) => {
 			const target = e.target as HTMLElement;
 			if (e.defaultPrevented || target.closest?.("input, select, textarea, dialog")) {

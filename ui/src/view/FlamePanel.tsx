@@ -13,6 +13,7 @@ import { type Row, tableOf } from "../model/table.ts";
 import { formatShare, formatValue } from "../model/units.ts";
 import type { State, View } from "../model/url.ts";
 import callsStyle from "../style/calls.lazy.css";
+import timeStyle from "../style/time.lazy.css";
 import { commonWords, mainBinary, Words } from "../model/words.ts";
 import { BinaryLegend } from "./BinaryLegend.tsx";
 import { Figures } from "./Figures.tsx";
@@ -36,9 +37,12 @@ export const VIEWS: readonly { value: View; name: string }[] = [
 	{ value: "flame", name: "Graph" },
 	{ value: "table", name: "Table" },
 	{ value: "calls", name: "Calls" },
+	{ value: "time", name: "Time" },
 ];
 
 const CallGraph = lazy(() => import("./more.tsx"), (m) => m.CallGraphView, callsStyle);
+
+const TimeView = lazy(() => import("./more.tsx"), (m) => m.TimeView, timeStyle);
 
 export const DIRECTIONS = [
 	{ value: "down", name: "Callees", title: "Callers on top, what they call below" },
@@ -111,7 +115,9 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 	const hasMenu = menu.node >= 0 || row.menu !== null;
 	useReader(hasMenu);
 	const isSandwich = state.sandwich && state.focus !== "";
-	const showsGraph = state.view === "both" || state.view === "flame";
+	// a file has no samples by time
+	const timed = state.view === "time" && data.question !== null;
+	const showsGraph = state.view === "both" || state.view === "flame" || (state.view === "time" && !timed);
 	const { words, slots, split } = useWords(data, flame, state);
 	const paint = useMemo(
 		() => paintFlame(flame, words, theme, slots),
@@ -145,7 +151,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					choices={DIRECTIONS}
 					choose={(v) => go({ invert: v === "up", sandwich: false, zoom: "" })}
 				/>
-				<Segments label="View" value={state.view} choices={VIEWS} choose={(view) => go({ view })} />
+				<Segments label="View" value={state.view} choices={data.question ? VIEWS : VIEWS.slice(0, 4)} choose={(view) => go({ view })} />
 			</div>
 			<FilterChips state={state} />
 			<div
@@ -166,6 +172,9 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 						choose={(name) => go({ mark: name === state.mark ? "" : name }, "replace")}
 						openMenu={row.open}
 					/>
+				)}
+				{timed && (
+					<Lazy of={TimeView} data={data} state={state} theme={theme} slots={slots} split={split} matcher={search.field ? null : search.matcher} />
 				)}
 				{showsGraph && isSandwich && (
 					<Sandwich

@@ -25,7 +25,7 @@ const KEYS: readonly [string, string][] = [
 	["o · d · h", "only stacks through it · drop them · hide its frames"],
 	["Alt Enter", "in the search: keep only stacks with a match"],
 	["Esc", "step by step back to everything"],
-	["1 2 3 4", "both, graph, table, calls"],
+	["1 2 3 4 5", "both, graph, table, calls, over time"],
 	["i", "turn the graph around"],
 	["r · p", "ask again · pause"],
 	["?", "this page"],

@@ -101,7 +101,7 @@ function useViews(file: File): { views: View[] | null; error: string } {
 }
 
 /** The page of a file. */
-export function LocalFile(page: PageProps & { file: File; close: () => void }) {
+export function LocalFile(page: PageProps & { file: File; close: () => void; about?: string }) {
 	const { file, close } = page;
 	const { views, error } = useViews(file);
 	const [at, setAt] = useState(0);
@@ -124,7 +124,7 @@ export function LocalFile(page: PageProps & { file: File; close: () => void }) {
 						))}
 					</select>
 				)}
-				<p class="page-about">From this computer; it stays in this tab</p>
+				<p class="page-about">{page.about ?? "From this computer; it stays in this tab"}</p>
 				<button type="button" class="button" onClick={close}>
 					<Icon name="close" />
 					Close the file

@@ -5,7 +5,11 @@ import { graphUrl, pprofUrl, type Question } from "../api/client.ts";
 import { chooseFile } from "../app/drop.ts";
 import type { Seen } from "../app/save.ts";
 import { Icon } from "./icons.tsx";
+import listStyle from "../style/lists.lazy.css";
+import { Lazy, lazy } from "./Lazy.tsx";
 import { Popover } from "./Menu.tsx";
+
+const Keep = lazy(() => import("./more.tsx"), (m) => m.Keep, listStyle);
 
 const SEEN = [
 	{ form: "png", name: "Picture", note: "PNG, as wide as a page" },
@@ -58,6 +62,8 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 				{failed && <p class="range-help">That part of the page did not come; try again.</p>}
 				{question && (
 					<>
+						<h3>Kept on this server, as it is now</h3>
+						<Lazy of={Keep} question={question} />
 						<h3>All stacks of the question, without filters</h3>
 						<a href={pprofUrl(question)} onClick={() => setOpen(false)}>
 							<span>pprof</span>

@@ -61,8 +61,7 @@ export function functionItems(name: string, binary: string, file = ""): MenuItem
 			{ name: `Hide frames of ${binary}`, run: filter("hide", "binary", binary) },
 		);
 	}
-	// a comparison has no sandwich
-	return items.slice(stateNow().page === "compare" ? 1 : 0);
+	return items;
 }
 
 /** Keys on a frame that do what its menu does; whether this is one. */
@@ -85,7 +84,7 @@ export function functionKey(flame: Flame, key: string, name: string, binary: str
 
 /** Callers and callees are seen in the graph: it is shown when only the table was. */
 function graph(): { view?: "both" } {
-	return stateNow().view === "table" || stateNow().view === "calls" ? { view: "both" } : {};
+	return ["table", "calls", "time"].includes(stateNow().view) ? { view: "both" } : {};
 }
 
 /** What can be done with a row of the table. */

@@ -7,8 +7,7 @@ import { keepReading } from "../../app/hold.ts";
 import { go } from "../../app/store.ts";
 import type { Theme } from "../../model/colour.ts";
 import { diffRows } from "../../model/compare.ts";
-import { diffFlames } from "../../model/diff.ts";
-import { emptyFlame, type Flame, nodeName } from "../../model/flame.ts";
+import { type Flame, nodeName } from "../../model/flame.ts";
 import { calleesOf, callersOf } from "../../model/merge.ts";
 import { formatShare, formatValue } from "../../model/units.ts";
 import type { State } from "../../model/url.ts";
@@ -28,6 +27,7 @@ import { SearchBox } from "../SearchBox.tsx";
 import { seenOf } from "../seen.ts";
 import { Segments } from "../Segments.tsx";
 import { keepMatches, shareText, useSteps } from "../use_steps.ts";
+import { DiffSandwich, diffOf } from "./DiffSandwich.tsx";
 import { DiffTable } from "./DiffTable.tsx";
 import { DiffTip, sayDiff } from "./DiffTip.tsx";
 import { Verdicts } from "./Verdicts.tsx";
@@ -42,13 +42,7 @@ function useDiff(state: State, a: Flame, b: Flame) {
 	const { focus, invert, absolute } = state;
 	return useMemo(() => {
 		const part = (f: Flame) => (focus === "" ? f : (invert ? callersOf : calleesOf)(f, focus));
-		const [x, y] = [part(a), part(b)];
-		if (!x && !y) {
-			return null;
-		}
-		const side = (f: Flame, whole: Flame) => ({ flame: f, total: whole.total, samples: whole.samples });
-		const none = emptyFlame(a.unit);
-		return diffFlames(side(x ?? none, a), side(y ?? none, b), absolute);
+		return diffOf(a, b, part, absolute);
 	}, [a, b, focus, invert, absolute]);
 }
 
@@ -133,6 +127,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 	const callers = state.invert && state.focus === "";
 	const part = callers || state.invert ? 0 : zoom;
 	const rows = useMemo(() => diffRows(diff, part, of, state.invert), [diff, part, of, state.invert]);
+	const isSandwich = state.sandwich && state.focus !== "";
 	const { unit } = flame;
 	const seen = () =>
 		seenOf(flame, paint, hit, zoom, [
@@ -163,7 +158,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 					label="Direction"
 					value={state.invert ? "up" : "down"}
 					choices={DIRECTIONS}
-					choose={(v) => go({ invert: v === "up", zoom: "" })}
+					choose={(v) => go({ invert: v === "up", sandwich: false, zoom: "" })}
 				/>
 				<Segments label="View" value={state.view} choices={VIEWS.slice(0, 3)} choose={(view) => go({ view })} />
 			</div>
@@ -172,7 +167,10 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 				class={`profile-body diff-body view-${state.view} ${props.slow ? "slow" : ""}`}
 				onKeyDown={() => !hasMenu && keepReading()}
 			>
-				{state.view !== "table" && (
+				{state.view !== "table" && isSandwich && (
+					<DiffSandwich a={props.a} b={props.b} name={state.focus} absolute={state.absolute} theme={theme} search={search} openMenu={row.open} />
+				)}
+				{state.view !== "table" && !isSandwich && (
 					<div class="flame">
 						<Verdicts theme={theme} />
 						<Line flame={flame} zoom={zoom} state={state} zoomTo={zoomTo} />

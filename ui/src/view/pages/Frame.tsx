@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What the pages of tables have in common: bar, states, small parts. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { copyText } from "../../app/copy.ts";
 import type { ThemeChoice } from "../../app/theme.ts";
 import type { Query } from "../../app/use_query.ts";
@@ -96,11 +96,17 @@ export function Panel(props: { title: string; note?: ComponentChildren; children
 	);
 }
 
-/** A table that scrolls within its panel. */
+/** A table that scrolls within its panel; on a phone its rows are cards, each cell below the name of its column. */
 export function Table(props: { heads: readonly (readonly [name: string, isNumber?: boolean])[]; children: ComponentChildren }) {
+	const table = useRef<HTMLTableElement>(null);
+	useLayoutEffect(() => {
+		for (const row of table.current!.tBodies[0]!.rows) {
+			props.heads.forEach(([name], i) => row.cells[i]?.setAttribute("data-head", name));
+		}
+	});
 	return (
 		<div class="page-scroll" tabIndex={0}>
-			<table class={`page-table ${props.heads.length === 2 ? "narrow" : ""}`}>
+			<table ref={table} class={`page-table ${props.heads.length === 2 ? "narrow" : ""}`}>
 				<thead>
 					<tr>
 						{props.heads.map(([name, isNumber]) => (

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+/**
+ * A flame chart laid out by time: a row for each value of a label, calls one behind the other in it. A call is
+ * as long as its samples stand for. Where several threads share a row their calls would overlap: then all of the
+ * row's are shortened by as much as its busiest moment asks for. Merged samples lie at multiples of ten seconds,
+ * and fill the time after it.
+ */
+import { type Filter, hitsOf } from "./filter.ts";
+import { type Flame, Kind } from "./flame.ts";
+import type { Span } from "./time.ts";
+
+/** The values of a label, or what has none of it. */
+export interface Strip {
+	/** "" for what has none. */
+	value: string;
+	total: number;
+	/** The row's nodes: `[from, to)` of `order`. */
+	from: number;
+	to: number;
+	/** Levels of its calls. */
+	depth: number;
+	/** The binary that most of it is in, the kernel left out where there is another. */
+	busiest: string;
+	/** Of its first call and its last one. */
+	fromMs: number;
+	toMs: number;
+}
+
+/** Where each call is drawn. */
+export interface Strips {
+	flame: Flame;
+	rows: Strip[];
+	/** Nodes row by row, callers before what they call, by time. */
+	order: Int32Array;
+	/** By node, in milliseconds since 1970; the level in its row, from 0 on. */
+	start: Float64Array;
+	length: Float64Array;
+	level: Int32Array;
+}
+
+/** Merged samples are that far apart, in milliseconds. */
+const MERGED_MS = 10_000;
+const WINDOW_MS = 1000;
+
+/** How many milliseconds a value is long, so that no moment has more than there is room for. */
+function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number): number {
+	const merged = tops.every((node) => Math.round(ms(node)) % MERGED_MS === 0);
+	const width = merged ? MERGED_MS : WINDOW_MS;
+	const sums = new Map<number, number>();
+	let most = 0;
+	for (const node of tops) {
+		const at = Math.floor(ms(node) / width);
+		const sum = (sums.get(at) ?? 0) + f.value[node]!;
+		sums.set(at, sum);
+		most = Math.max(most, sum);
+	}
+	const fits = most > 0 ? width / most : 0;
+	// where one call is all that a moment has, it may be longer than that
+	return f.unit === "nanoseconds" && tops.length > 1 ? Math.min(1e-6, fits) : fits;
+}
+
+/** The binary that most of the row's own values are in. */
+function busiestOf(f: Flame, nodes: Int32Array): string {
+	const sums = new Map<string, number>();
+	for (const node of nodes) {
+		if (f.kind[node] !== Kind.kernel) {
+			const word = f.strings[f.binary[node]!] || f.strings[f.name[node]!]!;
+			sums.set(word, (sums.get(word) ?? 0) + f.self[node]!);
+		}
+	}
+	return [...sums].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "kernel";
+}
+
+/** Lays out a chart whose calls begin `time[node]` microseconds after `beginMs`; `by` "": one row. */
+export function layStrips(f: Flame, time: readonly number[], beginMs: number, by: string): Strips {
+	const start = new Float64Array(f.count);
+	const length = new Float64Array(f.count);
+	const level = new Int32Array(f.count);
+	const order = new Int32Array(f.count);
+	const ms = (node: number) => beginMs + time[node]! / 1000;
+	const groups: { value: string; tops: number[] }[] = [];
+	const bare: number[] = [];
+	const isValue = (node: number) => by !== "" && time[node] === 0 && f.kind[node] === 0 && f.binary[node] === 0 && f.file[node] === 0;
+	for (let i = 1; i < f.count; i = f.end[i]!) {
+		if (isValue(i)) {
+			const tops: number[] = [];
+			for (let k = i + 1; k < f.end[i]!; k = f.end[k]!) {
+				tops.push(k);
+			}
+			groups.push({ value: f.strings[f.name[i]!]!, tops });
+		} else {
+			bare.push(i);
+		}
+	}
+	if (bare.length > 0) {
+		groups.push({ value: "", tops: bare });
+	}
+	let count = 0;
+	/** Where the next call below a node may begin; and how long all are that are still to come. */
+	const free = new Float64Array(f.count);
+	const rest = new Float64Array(f.count);
+	const rows = groups.map(({ value, tops }) => {
+		const scale = scaleOf(f, tops, ms);
+		const from = count;
+		let cursor = Number.NEGATIVE_INFINITY;
+		let total = 0;
+		let depth = 0;
+		for (const top of tops) {
+			total += f.value[top]!;
+			for (let i = top; i < f.end[top]!; i++) {
+				const p = f.parent[i]!;
+				length[i] = f.value[i]! * scale;
+				if (i === top) {
+					start[i] = Math.max(cursor, ms(i));
+					cursor = start[i]! + length[i]!;
+				} else {
+					const latest = start[p]! + length[p]! - rest[p]!;
+					start[i] = Math.max(free[p]!, Math.min(start[p]! + ms(i) - ms(p), latest));
+					rest[p] = rest[p]! - length[i]!;
+					free[p] = start[i]! + length[i]!;
+					level[i] = level[p]! + 1;
+				}
+				free[i] = start[i]!;
+				rest[i] = f.inner[i]! * scale;
+				depth = Math.max(depth, level[i]! + 1);
+				order[count++] = i;
+			}
+		}
+		const busiest = busiestOf(f, order.subarray(from, count));
+		return { value, total, from, to: count, depth, busiest, fromMs: start[tops[0]!] ?? 0, toMs: cursor };
+	});
+	rows.sort((a, b) => b.total - a.total);
+	return { flame: f, rows, order, start, length, level };
+}
+
+/** 1 for each node that the filters leave; null: all of them. What is left out leaves its place empty. */
+export function keptBy(f: Flame, filters: readonly Filter[]): Uint8Array | null {
+	const tests = filters.map((filter) => ({ op: filter.op, hits: hitsOf(f, filter) })).filter((test) => test.hits !== null);
+	if (tests.length === 0) {
+		return null;
+	}
+	const kept = new Uint8Array(f.count).fill(1);
+	for (const { op, hits } of tests) {
+		/** 1: a caller, or the node itself, is such a frame; 2: something below it is. */
+		const met = new Uint8Array(f.count);
+		for (let i = 1; i < f.count; i++) {
+			met[i] = hits!(i) ? 1 : met[f.parent[i]!]!;
+		}
+		for (let i = f.count - 1; op === "only" && i > 0; i--) {
+			const p = f.parent[i]!;
+			if (met[i]! > 0 && met[p] === 0) {
+				met[p] = 2;
+			}
+		}
+		for (let i = 1; i < f.count; i++) {
+			const isKept = op === "only" ? met[i]! > 0 : op === "drop" ? met[i] === 0 : !hits!(i);
+			kept[i] = isKept ? kept[i]! : 0;
+		}
+	}
+	return kept;
+}
+
+/** The call at an instant on a level of a row, or -1. */
+export function callAt(s: Strips, row: Strip, ms: number, level: number): number {
+	for (let k = row.from; k < row.to; ) {
+		const node = s.order[k]!;
+		const inside = ms >= s.start[node]! && ms < s.start[node]! + s.length[node]!;
+		if (!inside) {
+			k += s.flame.end[node]! - node;
+		} else if (s.level[node] === level) {
+			return node;
+		} else {
+			k++;
+		}
+	}
+	return -1;
+}
+
+/** A stretch at the end of a span that has about so many samples; the whole span where it has fewer. */
+export function stretchOf(span: Span, samples: number | null, wanted: number): Span {
+	const whole = span.toMs - span.fromMs;
+	const share = samples === null ? 60_000 / whole : wanted / Math.max(1, samples);
+	const width = Math.min(whole, Math.max(1000, Math.round(whole * share)));
+	return { fromMs: span.toMs - width, toMs: span.toMs };
+}
