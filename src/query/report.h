@@ -2,7 +2,8 @@
 /*
  * report: the one engine of all reports about stacks, whichever API asks for them. In this order:
  *
- *	stacks.c  the store's tree of locations with its values, its locations named
+ *	stacks.c  the store's tree of locations with its values, its locations named; with groups.c,
+ *	          events.c and what they share, loader.c
  *	lines.c   the frames of each location, and which of them are one node: their keys
  *	tree.c    which stacks are kept, their totals, their children
  *	fold.c    a flame graph: places of the tree with the same path of keys are one node
