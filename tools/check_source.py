@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Small rules that no compiler holds: banned calls, open ends, sizes, licence lines.
+"""Small rules that no compiler holds: banned calls, open ends, sizes, licence lines, and
+the order of locks.
 
 Sizes (lines of a file, lines and complexity of a function) come from tools/limits.txt, where
 exceptions are named with a reason.
@@ -29,6 +30,20 @@ CALL = re.compile(r"(?<![\w.>])(%s)\s*\(" % "|".join(BANNED))
 OPEN_END = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 LOGGED = re.compile(r"\blog_(?:debug|info|warn|error)\(([^;]*)\);")
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"", re.S)
+
+# Memory whose type cannot say that it is atomic: shared with the kernel or with BPF programs,
+# elements of byte arrays, fields of a struct that is also copied whole.
+BUILTIN_ATOMIC = re.compile(r"\b__(?:atomic|sync)_\w+\s*\(")
+BUILTIN_ATOMIC_IN = (
+    "src/agent/bpf/",
+    "src/agent/names/ksymbols.c",
+    "src/agent/oom/oom.c",
+    "src/agent/sample/",
+    "src/agent/tables/",
+    "src/store/memory/tables.",
+    "src/store/read/index_kinds.c",
+    "src/store/read/pick.c",
+)
 
 # A variable that is cleaned up when its block is left, without a value.
 CLEANED = re.compile(r"CLEANUP\(\w+\) [\w ]+?\*?(\w+);")
@@ -72,6 +87,9 @@ def check_text(path, text):
         found = CALL.search(line)
         if found and path.parts[0] == "src":
             problems.append(f"{path}:{number}: {found.group(1)}(): use {BANNED[found.group(1)]}")
+        atomic = path.parts[0] == "src" and BUILTIN_ATOMIC.search(line)
+        if atomic and not str(path).startswith(BUILTIN_ATOMIC_IN):
+            problems.append(f"{path}:{number}: {atomic.group()}: give the field an atomic type")
     for call in LOGGED.finditer(text):
         if r"\"%" in call.group(1):
             number = text.count("\n", 0, call.start()) + 1
@@ -103,9 +121,21 @@ def check_functions(paths, limits, exceptions):
     return problems, used
 
 
+def check_locks():
+    """The order of locks in the code is the one that people read."""
+    header = pathlib.Path("src/base/lock.h").read_text()
+    page = pathlib.Path("docs/concurrency.md").read_text()
+    for name, title in ("LOCK_ORDER", "Outermost first"), ("LOCK_LEAVES", "no other lock is taken"):
+        defined = re.search(rf"#define {name}\(X\)((?:.*\\\n)*.*)", header)[1]
+        block = re.search(rf"{title}:\n\n((?:    .*\n)+)", page)
+        listed = re.split(r",\s*", block[1].strip()) if block else []
+        if re.findall(r'"([^"]+)"', defined) != listed:
+            yield f"docs/concurrency.md: the list after '{title}' is not that of {name}"
+
+
 def main():
     limits, exceptions = read_limits()
-    problems, sources = [], []
+    problems, sources = list(check_locks()), []
     used = set()
     for path in code_files():
         text = path.read_text()

@@ -52,7 +52,7 @@ void store_config_default(struct store_config *c)
 
 /* ---- threads ---- */
 
-static void wait_until(pthread_cond_t *c, pthread_mutex_t *m, int64_t deadline_ns)
+static void wait_until(pthread_cond_t *c, struct lock *m, int64_t deadline_ns)
 {
 	if (deadline_ns == INT64_MAX) {
 		pthread_cond_wait(c, m);
@@ -68,7 +68,7 @@ static int64_t flush_due_ns(struct store *s)
 {
 	if (s->flush_status != OK)
 		return clock_monotonic_ns() + FLUSH_RETRY_NS;
-	int64_t born = __atomic_load_n(&s->active->born_ns, __ATOMIC_RELAXED);
+	int64_t born = atomic_load(&s->active->born_ns);
 	return born ? born + s->config.flush_interval_ns : INT64_MAX;
 }
 
@@ -245,16 +245,12 @@ static void store_free(struct store *s)
 
 static void init_locks(struct store *s)
 {
-	pthread_rwlockattr_t ra;
-	pthread_rwlockattr_init(&ra);
-	pthread_rwlockattr_setkind_np(&ra, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-	pthread_rwlock_init(&s->gate, &ra);
-	pthread_rwlockattr_destroy(&ra);
-	pthread_mutex_init(&s->flush_lock, NULL);
-	pthread_mutex_init(&s->merge_lock, NULL);
-	pthread_mutex_init(&s->retain_lock, NULL);
-	pthread_mutex_init(&s->manifest_lock, NULL);
-	pthread_mutex_init(&s->lock, NULL);
+	rwlock_init(&s->gate, LOCK_GATE, true);
+	lock_init(&s->flush_lock, LOCK_FLUSH);
+	lock_init(&s->merge_lock, LOCK_MERGE);
+	lock_init(&s->retain_lock, LOCK_RETAIN);
+	lock_init(&s->manifest_lock, LOCK_MANIFEST);
+	lock_init(&s->lock, LOCK_STORE);
 	pthread_condattr_t ca;
 	pthread_condattr_init(&ca);
 	pthread_condattr_setclock(&ca, CLOCK_MONOTONIC);
@@ -361,7 +357,7 @@ void store_close(struct store *s)
 static bool has_room(struct store *s, uint64_t need)
 {
 	uint64_t used = atomic_load(&s->active->bytes) + s->reserved_bytes;
-	bool empty = __atomic_load_n(&s->active->born_ns, __ATOMIC_RELAXED) == 0;
+	bool empty = atomic_load(&s->active->born_ns) == 0;
 	return used + need <= s->memtable_bytes || (empty && s->reserved_bytes == 0);
 }
 
@@ -461,7 +457,7 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 	bool lost = st == E_NOTFOUND;
 	if (st == OK) {
 		struct memtable *m = s->active; /* changes only with the gate held for writing */
-		first = __atomic_load_n(&m->born_ns, __ATOMIC_RELAXED) == 0;
+		first = atomic_load(&m->born_ns) == 0;
 		st = memtable_add(
 			m, tenant, p, (struct batch_seen){ rec->batch_id, rec->arrived_ns }, e);
 	}

@@ -33,7 +33,7 @@ static void only_the_background_waits(void **unused)
 	(void)unused;
 	static struct store s;
 	struct merge_pace p;
-	pthread_mutex_init(&s.lock, NULL);
+	lock_init(&s.lock, LOCK_STORE);
 	merge_pace_begin(&p);
 	p.wall_ns += 3600 * 1000 * MS;
 	CHECK(merge_pace_wait(&p, &s, UINT32_MAX));

@@ -46,8 +46,7 @@ static enum status estimate_bytes(struct exporting *x, double *out, struct err *
 		if (s != OK)
 			return s;
 		for (uint32_t k = 0; k < x->picks[i].series_count; k++) {
-			double rows = (double)__atomic_load_n(
-				&src->tabs.series[k].rows, __ATOMIC_RELAXED);
+			double rows = (double)tab_series_rows(&src->tabs.series[k]);
 			all += rows;
 			wanted += x->picks[i].series[k] ? rows : 0;
 		}

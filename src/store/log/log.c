@@ -16,6 +16,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "codec/codec.h"
 #include "store/log/batch.h"
@@ -53,7 +54,7 @@ struct log {
 	char *dir;
 	int dir_fd;
 	struct hash128 store_id;
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t wake;
 	struct waiter *first;
 	struct waiter **last;
@@ -139,7 +140,7 @@ enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_seg
 	l->next_sequence = 1;
 	l->last = &l->first;
 	l->fd = -1;
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, LOCK_STORE_LOG);
 	pthread_cond_init(&l->wake, NULL);
 	buf_init(&l->out, LOG_SEGMENT_BYTES_MAX);
 	enum status s = l->dir ? OK : err_set(e, E_NOMEM, "%s", dir);

@@ -12,7 +12,7 @@ enum status dictionary_new(size_t limit_bytes, struct dictionary **out)
 		return s;
 	}
 	atomic_init(&d->refs, 1);
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock, LOCK_DICTIONARY);
 	*out = d;
 	return OK;
 }

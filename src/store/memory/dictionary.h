@@ -9,14 +9,14 @@
  */
 #pragma once
 
+#include "base/lock.h"
 #include "base/map.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct dictionary {
 	atomic_uint refs;
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct strtab texts; /* with the lock held */
 };
 

@@ -9,7 +9,7 @@ void memory_share_init(struct memory_share *m, uint64_t limit_bytes)
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	*m = (struct memory_share){ .limit = limit_bytes, .next_age = 1 };
-	pthread_mutex_init(&m->lock, NULL);
+	lock_init(&m->lock, LOCK_MEMORY_SHARE);
 	pthread_cond_init(&m->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	TAILQ_INIT(&m->holders);

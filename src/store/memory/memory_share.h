@@ -22,8 +22,8 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/lock.h"
 
-#include <pthread.h>
 #include <sys/queue.h>
 
 /* One batch or query. Its first bytes make it a holder; it keeps all it holds until it is done. */
@@ -44,7 +44,7 @@ struct memory_holder {
  *   becomes the oldest in the end.
  */
 struct memory_share {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed; /* CLOCK_MONOTONIC */
 	TAILQ_HEAD(memory_holders, memory_holder) holders;
 	uint64_t limit;

@@ -82,7 +82,7 @@ enum status memtable_new(size_t limit_bytes, struct memtable **out)
 	if (!m)
 		return E_NOMEM;
 	atomic_init(&m->refs, 1);
-	pthread_rwlock_init(&m->lock, NULL);
+	rwlock_init(&m->lock, LOCK_MEMTABLE, false);
 	m->first_ns = INT64_MAX;
 	m->last_ns = INT64_MIN;
 	enum status s =
@@ -628,7 +628,7 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 		if (has_id)
 			m->batches.v[m->batches.len++] = batch;
 		if (!m->born_ns)
-			__atomic_store_n(&m->born_ns, clock_monotonic_ns(), __ATOMIC_RELAXED);
+			atomic_store(&m->born_ns, clock_monotonic_ns());
 	}
 	atomic_store(&m->bytes,
 		tables_bytes(&m->tables) + m->time_ns.len * 28 + m->batches.len * sizeof(batch));

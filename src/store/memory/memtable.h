@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/hash.h"
+#include "base/lock.h"
 #include "os/os.h"
 #include "store/memory/tables.h"
 
@@ -30,7 +31,7 @@ struct batch_seen {
 
 struct memtable {
 	atomic_uint refs;
-	pthread_rwlock_t lock;
+	struct rwlock lock;
 	struct tables tables;
 	/* Of stack keys: nobody outside can make two stacks one. */
 	struct hash128 salt;
@@ -43,7 +44,7 @@ struct memtable {
 	VEC(struct batch_seen) batches;
 	int64_t first_ns;
 	int64_t last_ns;
-	int64_t born_ns; /* monotonic, of the first batch; 0: empty */
+	atomic_int_least64_t born_ns; /* monotonic, of the first batch; 0: empty */
 	atomic_uint_fast64_t bytes;
 	uint64_t first_sequence; /* records of the log; 0: none */
 	uint64_t last_sequence;

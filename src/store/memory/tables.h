@@ -25,10 +25,23 @@ struct tab_series {
 	uint32_t label_first; /* labels[first .. + count), names ascending */
 	uint32_t label_count;
 	int64_t period;
-	int64_t first_ns; /* in a memtable these three change: relaxed atomics */
+	int64_t first_ns; /* in a memtable these three change: read them by tab_series_…() */
 	int64_t last_ns;
 	uint64_t rows;
 };
+/* While others append. Each is a value that was there, not of one instant with the others. */
+static inline int64_t tab_series_first_ns(const struct tab_series *s)
+{
+	return __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED);
+}
+static inline int64_t tab_series_last_ns(const struct tab_series *s)
+{
+	return __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED);
+}
+static inline uint64_t tab_series_rows(const struct tab_series *s)
+{
+	return __atomic_load_n(&s->rows, __ATOMIC_RELAXED);
+}
 
 /* The series of one tenant and type in a part: which labels they have, and when there are samples.
  */

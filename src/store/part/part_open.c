@@ -230,7 +230,7 @@ enum status part_open_object(struct object *o, struct part **out, struct err *e)
 		return none;
 	}
 	atomic_init(&p->refs, 1);
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock, LOCK_PART);
 	p->meta.order = PART_ORDER_TIME;
 	p->object = o;
 	p->path = o->name;

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/lock.h"
 #include "store/disk/disk.h"
 #include "store/memory/memory.h"
 #include "store/part/part_format.h"
@@ -28,7 +29,7 @@ struct part {
 	struct part_meta meta;
 	struct part_section_entry sections[PART_SECTIONS_MAX];
 	size_t section_count;
-	pthread_mutex_t lock; /* guards what follows */
+	struct lock lock; /* guards what follows */
 	unsigned pins[PART_GROUPS];
 	int64_t used_ns;
 	uint64_t load_limit; /* bytes that one table may take while it is loaded */

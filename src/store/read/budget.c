@@ -18,13 +18,13 @@
 
 uint64_t budget_left(const struct budget *b)
 {
-	uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED);
+	uint64_t used = atomic_load(&b->used);
 	return used < b->limit ? b->limit - used : 0;
 }
 
 void budget_give(struct budget *b, uint64_t bytes)
 {
-	uint64_t before = __atomic_fetch_sub(&b->used, bytes, __ATOMIC_RELAXED);
+	uint64_t before = atomic_fetch_sub(&b->used, bytes);
 	assert(before >= bytes);
 }
 
@@ -94,7 +94,7 @@ void query_memory_init(struct query_memory *m, struct store *s)
 	*m = (struct query_memory){ .store = s, .query = &m->own };
 	m->own.store = s;
 	m->own.holder = &m->own_holder;
-	pthread_mutex_init(&m->lock, NULL);
+	lock_init(&m->lock, LOCK_QUERY_MEMORY);
 }
 
 void query_memory_deinit(struct query_memory *m)
@@ -118,7 +118,7 @@ void query_memory_keep(struct query_memory *m, uint64_t bytes)
 
 enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err *e)
 {
-	if (bytes <= __atomic_load_n(&m->held, __ATOMIC_RELAXED))
+	if (bytes <= atomic_load(&m->held))
 		return OK;
 	enum status s = OK;
 	pthread_mutex_lock(&m->lock);
@@ -126,7 +126,7 @@ enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err
 	if (want > held)
 		s = take_or_wait(m->query, want - held, e);
 	if (s == OK && want > held)
-		__atomic_store_n(&m->held, want, __ATOMIC_RELAXED);
+		atomic_store(&m->held, want);
 	pthread_mutex_unlock(&m->lock);
 	return s;
 }
@@ -144,12 +144,11 @@ enum status budget_fail(const struct budget *b, enum status s, struct err *e)
 
 enum status budget_take(struct budget *b, uint64_t bytes, struct err *e)
 {
-	uint64_t used = __atomic_load_n(&b->used, __ATOMIC_RELAXED), sum;
+	uint64_t used = atomic_load(&b->used), sum;
 	do
 		if (__builtin_add_overflow(used, bytes, &sum) || sum > b->limit)
 			return budget_fail(b, E_LIMIT, e);
-	while (!__atomic_compare_exchange_n(
-		&b->used, &used, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	while (!atomic_compare_exchange_weak(&b->used, &used, sum));
 	enum status s = b->memory ? query_memory_hold(b->memory, sum, e) : OK;
 	if (s != OK)
 		budget_give(b, bytes);

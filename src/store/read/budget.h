@@ -9,15 +9,17 @@
 
 #include "store/state/state.h"
 
+#include <stdatomic.h>
+
 /* What a query holds of the share for queries (memory_share.h). */
 struct query_memory {
 	struct store *store;
 	struct store_query *query; /* memory is counted for all of its views, and it waits; or */
 	struct store_query own;    /* this alone, which does not wait */
 	struct memory_holder own_holder;
-	pthread_mutex_t lock;
-	uint64_t held; /* by the operation under way; with `lock` held */
-	uint64_t kept; /* by answers that were given */
+	struct lock lock;
+	atomic_uint_least64_t held; /* by the operation under way; changed with `lock` held */
+	uint64_t kept;              /* by answers that were given */
 };
 void query_memory_init(struct query_memory *m, struct store *s);
 void query_memory_deinit(struct query_memory *m);
@@ -37,7 +39,7 @@ bool query_memory_again(struct store_query *q);
 struct budget {
 	struct query_memory *memory; /* NULL: none of the share is held */
 	uint64_t limit;
-	uint64_t used; /* atomic */
+	atomic_uint_least64_t used;
 };
 NODISCARD enum status budget_take(struct budget *b, uint64_t bytes, struct err *e);
 void budget_give(struct budget *b, uint64_t bytes);

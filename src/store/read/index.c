@@ -56,8 +56,8 @@ static int by_type(const void *a, const void *b)
 
 static void add_times(struct samples_type *t, const struct tab_series *s)
 {
-	t->first_ns = MIN(t->first_ns, __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED));
-	t->last_ns = MAX(t->last_ns, __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED));
+	t->first_ns = MIN(t->first_ns, tab_series_first_ns(s));
+	t->last_ns = MAX(t->last_ns, tab_series_last_ns(s));
 }
 
 /* *at: its place in the list. */
@@ -125,9 +125,8 @@ static enum status source_types(struct type_list *list, const struct tabs *t, co
 			add_times(&list->v.v[at], x);
 			continue;
 		}
-		enum status s = add_type(list, t, x->type, x->delta != 0,
-			__atomic_load_n(&x->first_ns, __ATOMIC_RELAXED),
-			__atomic_load_n(&x->last_ns, __ATOMIC_RELAXED), &at);
+		enum status s = add_type(list, t, x->type, x->delta != 0, tab_series_first_ns(x),
+			tab_series_last_ns(x), &at);
 		if (s != OK)
 			return s;
 		last = x;

@@ -7,6 +7,7 @@
  */
 #include "store/read/index_kinds.h"
 
+#include "base/lock.h"
 #include "store/read/pool.h"
 
 #include <stdlib.h>
@@ -21,7 +22,7 @@ struct asking {
 	struct kinds_texts found[POOL_THREADS_MAX + 1];
 	atomic_size_t next;
 	atomic_bool stop;
-	pthread_mutex_t lock;
+	struct lock lock;
 	enum status status; /* with the lock held: the first failure */
 	struct err err;
 };
@@ -257,7 +258,7 @@ enum status kinds_ask(
 	struct kinds_question *k, uint8_t *done, struct kinds_texts *out, struct err *e)
 {
 	struct asking a = { .k = k, .done = done };
-	pthread_mutex_init(&a.lock, NULL);
+	lock_init(&a.lock, LOCK_ONE_QUERY);
 	enum status s = gather(&a, out, e);
 	pthread_mutex_destroy(&a.lock);
 	for (size_t i = 0; i < ARRAY_COUNT(a.found); i++)

@@ -5,6 +5,8 @@
  * by its number in the view's dictionary. Loading and picking are dealt to the query's threads.
  */
 #include "store/read/pick.h"
+
+#include "base/lock.h"
 #include "store/read/pool.h"
 
 #include <stdlib.h>
@@ -42,11 +44,6 @@ static bool type_matches(
 	return sel->delta == (s->delta != 0);
 }
 
-static int64_t load_time(const int64_t *p)
-{
-	return __atomic_load_n(p, __ATOMIC_RELAXED);
-}
-
 /* Tenant, type and time. */
 static void pick_plain(const struct store_view *v, const struct source *s,
 	const struct samples_query *q, struct pick *p)
@@ -54,9 +51,8 @@ static void pick_plain(const struct store_view *v, const struct source *s,
 	const struct tabs *t = &s->tabs;
 	for (uint32_t i = 0; i < t->series_count; i++) {
 		const struct tab_series *x = &t->series[i];
-		p->series[i] = __atomic_load_n(&x->rows, __ATOMIC_RELAXED) != 0 &&
-			       load_time(&x->first_ns) < q->to_ns &&
-			       load_time(&x->last_ns) >= q->from_ns &&
+		p->series[i] = tab_series_rows(x) != 0 && tab_series_first_ns(x) < q->to_ns &&
+			       tab_series_last_ns(x) >= q->from_ns &&
 			       str_eq(t->label_strings[x->tenant], v->tenant) &&
 			       (!q->selector || type_matches(q->selector, t, x));
 	}
@@ -154,7 +150,7 @@ struct picking {
 	bool loading; /* else picking */
 	atomic_size_t next;
 	atomic_bool stop;
-	pthread_mutex_t lock;
+	struct lock lock;
 	enum status status; /* with the lock held: the first failure */
 	struct err err;
 	/* in the dictionary */
@@ -406,7 +402,7 @@ enum status view_pick(struct store_view *v, const struct samples_query *q, const
 	struct budget *b, struct pick *picks, struct err *e)
 {
 	struct picking p = { .v = v, .q = q, .skip = skip, .budget = b, .picks = picks };
-	pthread_mutex_init(&p.lock, NULL);
+	lock_init(&p.lock, LOCK_ONE_QUERY);
 	enum status s = each_source(&p, true, e);
 	if (s == OK)
 		s = find_ids(&p, e);

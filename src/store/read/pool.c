@@ -6,6 +6,7 @@
  */
 #include "store/read/pool.h"
 
+#include "base/lock.h"
 #include "os/os.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ struct job {
 };
 
 struct pool {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t wanted;
 	pthread_cond_t left; /* a worker has returned */
 	struct job *first;   /* jobs with places */
@@ -68,7 +69,7 @@ enum status pool_new(unsigned threads, struct pool **out, struct err *e)
 	struct pool *p = calloc(1, sizeof(*p));
 	if (!p)
 		return err_set(e, E_NOMEM, "threads of queries");
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock, LOCK_POOL);
 	pthread_cond_init(&p->wanted, NULL);
 	pthread_cond_init(&p->left, NULL);
 	enum status s = OK;

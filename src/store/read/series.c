@@ -391,8 +391,8 @@ static void take_span(struct adding *a, size_t i)
 		if (!a->picks[i].series[k])
 			continue;
 		const struct tab_series *s = &a->v->sources[i].tabs.series[k];
-		int64_t first = __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED);
-		int64_t last = __atomic_load_n(&s->last_ns, __ATOMIC_RELAXED);
+		int64_t first = tab_series_first_ns(s);
+		int64_t last = tab_series_last_ns(s);
 		t->first_ns = t->first_ns ? MIN(t->first_ns, first) : first;
 		t->last_ns = MAX(t->last_ns, last);
 	}

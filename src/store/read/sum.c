@@ -11,6 +11,8 @@
  * suffice for all threads, the query is run again by one alone.
  */
 #include "store/read/durations.h"
+
+#include "base/lock.h"
 #include "store/read/gauge.h"
 #include "store/read/queries.h"
 #include "store/read/scan.h"
@@ -62,7 +64,7 @@ struct summing {
 	uint64_t trees_taken; /* bits; with the lock held */
 	atomic_size_t next;   /* in order[] */
 	atomic_bool stop;
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	enum status status; /* the first failure; with the lock held */
 	struct err err;
@@ -572,7 +574,7 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 		st = deal(&s, width, e);
 	if (st != OK)
 		return st;
-	pthread_mutex_init(&s.lock, NULL);
+	lock_init(&s.lock, LOCK_ONE_QUERY);
 	pthread_cond_init(&s.changed, NULL);
 	pool_run(v->store->pool, width, work, &s);
 	pthread_mutex_destroy(&s.lock);

@@ -150,10 +150,10 @@ static void replace_dictionary(struct store *s, const struct dictionary *full)
 /* Whether so many bytes more stay loaded until the view's end. */
 static bool keeps(struct store_view *v, uint64_t bytes)
 {
-	if (__atomic_add_fetch(&v->cached, bytes, __ATOMIC_RELAXED) <=
+	if (atomic_fetch_add(&v->cached, bytes) + bytes <=
 		v->store->config.memory_bytes / CACHE_SHARE)
 		return true;
-	__atomic_sub_fetch(&v->cached, bytes, __ATOMIC_RELAXED);
+	atomic_fetch_sub(&v->cached, bytes);
 	return false;
 }
 
@@ -229,13 +229,12 @@ void source_done(struct store_view *v, struct source *s)
 
 void view_damaged(struct store_view *v, struct part *p)
 {
-	__atomic_store_n(&v->damaged, p, __ATOMIC_RELAXED);
+	atomic_store(&v->damaged, p);
 }
 
 bool view_heal(struct store_view *v, enum status s, const struct err *e)
 {
-	struct part *p = v->damaged;
-	v->damaged = NULL;
+	struct part *p = atomic_exchange(&v->damaged, NULL);
 	if (s != E_CORRUPT || !p)
 		return false;
 	view_release(v);

@@ -31,9 +31,9 @@ struct store_view {
 	struct dictionary *dictionary; /* may be NULL */
 	struct source *sources;
 	size_t source_count;
-	struct part *damaged; /* what the last operation stumbled over; atomic */
+	struct part *_Atomic damaged; /* what the last operation stumbled over */
 	struct query_memory memory;
-	uint64_t cached; /* bytes of tables that this view left loaded; atomic */
+	atomic_uint_least64_t cached; /* bytes of tables that this view left loaded */
 };
 
 /* Load groups of a source and pin them until the operation's end (view_release). */

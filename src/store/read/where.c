@@ -212,8 +212,8 @@ static enum status find_series(struct searching *s, size_t i, struct err *e)
 			continue;
 		const struct tab_series *x = &t->series[k];
 		struct found f = { s->common.ids[i][k], i, k,
-			MAX(__atomic_load_n(&x->first_ns, __ATOMIC_RELAXED), s->q->from_ns),
-			MIN(__atomic_load_n(&x->last_ns, __ATOMIC_RELAXED), s->q->to_ns - 1) };
+			MAX(tab_series_first_ns(x), s->q->from_ns),
+			MIN(tab_series_last_ns(x), s->q->to_ns - 1) };
 		if (!VEC_PUSH(&s->found, f))
 			st = err_set(e, E_NOMEM, "series of a function");
 	}

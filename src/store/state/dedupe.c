@@ -15,7 +15,7 @@ void dedupe_init(struct dedupe *d, uint64_t bytes)
 	*d = (struct dedupe){ .max = DEDUPE_MIN };
 	while (d->max < DEDUPE_MAX && d->max * 2 * DEDUPE_ENTRY_BYTES <= bytes)
 		d->max *= 2;
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock, LOCK_DEDUPE);
 }
 
 void dedupe_deinit(struct dedupe *d)

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/lock.h"
 #include "os/os.h"
 #include "store/part/part.h"
 
@@ -15,7 +16,7 @@
 #define DEDUPE_ENTRY_BYTES 64 /* of memory, with the index, at most */
 
 struct dedupe {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct batch_seen *v; /* a ring: [first .. first + count) modulo cap */
 	size_t cap;
 	size_t max; /* of cap: a power of two */

@@ -3,7 +3,7 @@
  * store/state/state: what an open store is made of, and the steps that change it.
  *
  * Layer 3, private to store/. Locks, in the order in which they are taken: retain_lock,
- * flush_lock, merge_lock, gate, manifest_lock, lock, a query_memory's, a memory_share's, the
+ * merge_lock, flush_lock, gate, manifest_lock, lock, a query_memory's, a memory_share's, the
  * log's, a part's, the dictionary's, a memtable's. Those of dedupe, of the pool and of one query
  * are taken alone. docs/concurrency.md has the pairs, and what each protects.
  */
@@ -70,23 +70,23 @@ struct store {
 	atomic_bool pressed;            /* as found then */
 	uint64_t memtable_bytes;        /* a memtable that is larger becomes a part */
 
-	pthread_mutex_t manifest_lock; /* held while it is written, and the set changes */
-	bool manifest_unknown;         /* the last try may have replaced it; with manifest_lock */
-	atomic_bool manifest_stale;    /* it could not be written */
+	struct lock manifest_lock;  /* held while it is written, and the set changes */
+	bool manifest_unknown;      /* the last try may have replaced it; with manifest_lock */
+	atomic_bool manifest_stale; /* it could not be written */
 
-	pthread_rwlock_t gate; /* read: an append between log and memtable; write: freezing */
-	pthread_mutex_t flush_lock;
-	pthread_mutex_t merge_lock;
-	int64_t merge_retry_ns;      /* monotonic, after a failure; with merge_lock held */
-	VEC(uint64_t) left_alone;    /* parts that are not merged; with merge_lock held */
-	pthread_mutex_t retain_lock; /* guards what follows, of retain.c and thin.c */
-	int64_t rewrite_retry_ns;    /* monotonic, after a failure */
+	struct rwlock gate; /* read: an append between log and memtable; write: freezing */
+	struct lock flush_lock;
+	struct lock merge_lock;
+	int64_t merge_retry_ns;   /* monotonic, after a failure; with merge_lock held */
+	VEC(uint64_t) left_alone; /* parts that are not merged; with merge_lock held */
+	struct lock retain_lock;  /* guards what follows, of retain.c and thin.c */
+	int64_t rewrite_retry_ns; /* monotonic, after a failure */
 	struct part_groups *groups;
 	size_t group_count;
 	VEC(struct thin_seen)
 	thin_seen;
 
-	pthread_mutex_t lock; /* guards what follows */
+	struct lock lock; /* guards what follows */
 	pthread_cond_t flush_wake;
 	pthread_cond_t merge_wake;
 	pthread_cond_t relieved; /* a memtable was written */
