@@ -123,7 +123,7 @@ static const struct cli_option forward_options[] = {
 	{ .name = "mode", .kind = CLI_TEXT, .at = offsetof(struct cli_forward_flags, mode),
 	  .value = "all|scraper-only", .otherwise = "all",
 	  .help = "scraper-only keeps nothing: what --config-path says is scraped here and sent to "
-		  "--store-address." },
+		  "--store-address, and so is what agents send." },
 	{ .name = "store-address", .kind = CLI_TEXT,
 	  .at = offsetof(struct cli_forward_flags, store), .value = "HOST:PORT",
 	  .help = "With --mode scraper-only: the firn or Parca server that gets the profiles, over "
