@@ -15,6 +15,8 @@ import sys
 
 SRC = pathlib.Path("src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
+# What a header says of its folder: "Layer 2 (may use base, os)."
+SAYS = re.compile(r"\bLayer (\d+)(?:\s\(may\suse\s([^)]*)\))?")
 # Headers besides <folder>/<name of the folder>.h that other folders may include: interfaces of their
 # own, and what BPF programs share, which take no more than they need.
 PUBLIC = {
@@ -162,9 +164,25 @@ def check_files(layers, allowed):
     return problems + circle_problems("include one another", find_circles(edges))
 
 
+def check_words(layers, allowed):
+    """Comments of headers repeat what src/LAYERS says of their folder."""
+    problems = []
+    for path in sorted(SRC.rglob("*.h")):
+        folder = folder_of(str(path.relative_to(SRC)), layers)
+        text = re.sub(r"\n \*\s*", " ", path.read_text())
+        for layer, names in SAYS.findall(text) if folder else ():
+            if int(layer) != layers[folder]:
+                problems.append(f"{path}: says layer {layer}, src/LAYERS {layers[folder]}")
+            said = set(re.findall(r"[\w/]+", names))
+            named = {n for n in allowed[folder] if top(n) != top(folder)}
+            if names and said != named:
+                problems.append(f"{path}: may use {' '.join(sorted(named))}, says {' '.join(sorted(said))}")
+    return problems
+
+
 def main():
     layers, allowed = read_layers(SRC / "LAYERS")
-    problems = check_lines(layers, allowed) + check_files(layers, allowed)
+    problems = check_lines(layers, allowed) + check_files(layers, allowed) + check_words(layers, allowed)
     for problem in problems:
         print(problem)
     return 1 if problems else 0

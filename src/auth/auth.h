@@ -4,9 +4,9 @@
  * http_server_config, basic_auth_users with bcrypt), with keys of our own for scopes, tenants,
  * bearer tokens and OIDC: docs/authentication.md.
  *
- * Layer 6 (may use base, os, conf, http, fetch, ingest). Thread safe. Passwords are checked by
- * libcrypt, tokens of others by OpenSSL. What was checked is remembered for AUTH_REMEMBER_NS, so
- * that a request costs a hash, and no bcrypt.
+ * Layer 6 (may use base, os, conf, http, fetch, samples, ingest). Thread safe. Passwords are
+ * checked by libcrypt, tokens of others by OpenSSL. What was checked is remembered for
+ * AUTH_REMEMBER_NS, so that a request costs a hash, and no bcrypt.
  */
 #pragma once
 

@@ -2,9 +2,9 @@
 /*
  * objfile: one ELF file, opened read-only and validated; segments, sections, build id.
  *
- * Layer 2 (may use base, os). Used by unwind, debuginfo, agent and cli. Files of other processes
- * are read with pread, never mapped. Thread safety: an open objfile is immutable; share it freely.
- * Source: System V gABI ch. 4-5; build-id note: type 3, owner "GNU".
+ * Layer 2 (may use base, os, codec). Used by unwind, debuginfo, agent and cli. Files of other
+ * processes are read with pread, never mapped. Thread safety: an open objfile is immutable; share
+ * it freely. Source: System V gABI ch. 4-5; build-id note: type 3, owner "GNU".
  */
 #pragma once
 

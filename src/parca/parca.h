@@ -3,9 +3,10 @@
  * parca: the messages of Parca's API (github.com/parca-dev/parca, proto/parca), decoded into plain
  * structures and encoded from them.
  *
- * Layer 3 (may use base, pb, profile, pprof, selector, arrow). No I/O. Texts of decoded messages
- * point into the message, or lie in the arena; both must outlive them. Unknown fields are skipped.
- * Times are nanoseconds since 1970; those that do not fit are held at the nearest that does.
+ * Layer 3 (may use base, codec, pb, profile, pprof, selector, arrow). No I/O. Texts of decoded
+ * messages point into the message, or lie in the arena; both must outlive them. Unknown fields are
+ * skipped. Times are nanoseconds since 1970; those that do not fit are held at the nearest that
+ * does.
  */
 #pragma once
 

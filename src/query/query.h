@@ -2,8 +2,8 @@
 /*
  * query: reports over the samples of a database (samples/samples.h).
  *
- * Layer 5 (may use base, codec, profile, pprof, samples, selector, symbolize). Thread safety: one
- * query is one thread's; many may run at a time.
+ * Layer 5 (may use base, codec, pb, arrow, profile, pprof, samples, selector, symbolize). Thread
+ * safety: one query is one thread's; many may run at a time.
  *
  * Values: of a `samples:count` type with a period they are multiplied by it and reported in the
  * period's unit, as Parca does (CPU samples become nanoseconds).

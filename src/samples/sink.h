@@ -4,8 +4,8 @@
  * takes them (store/store.h, store_sink()), another database may. Protocols do not call a sink:
  * they use ingest/ingest.h, which applies limits and then calls the sink.
  *
- * Layer 2 (may use base, profile). Thread safety: every function is called by any thread at any
- * time.
+ * Layer 2 (may use base, profile, selector). Thread safety: every function is called by any thread
+ * at any time.
  *
  * What an implementation owes:
  *

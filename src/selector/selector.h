@@ -3,8 +3,8 @@
  * selector: `name:sample_type:sample_unit:period_type:period_unit[:delta]{label="value",…}`, parsed
  * and matched.
  *
- * Layer 1 (may use base). Grammar: PromQL's vector selector; the profile type before the braces
- * may be left out, and so may the braces. Operators = != =~ !~. Regular expressions are RE2
+ * Layer 1 (may use base, regex). Grammar: PromQL's vector selector; the profile type before the
+ * braces may be left out, and so may the braces. Operators = != =~ !~. Regular expressions are RE2
  * (linear time), unanchored as in Parca; the whole value is matched with ^…$. Parca's rules for
  * absent labels: x="" holds when absent, x!="" when present, x!="v" holds when absent; an absent
  * label is the empty text for =~ and !~.
