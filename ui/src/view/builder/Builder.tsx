@@ -53,9 +53,10 @@ function Value(props: { one: Condition; others: readonly Condition[]; builder: B
 		);
 	}
 	const shown = known.slice(0, SHOWN_MAX);
+	const none = one.label === "" ? "after the label" : values.data ? "choose…" : "asking the server…";
 	return (
-		<select value={one.value} aria-label={`Value of ${one.label}`} aria-busy={!values.data} onChange={(e) => set(e.currentTarget.value)}>
-			{!shown.includes(one.value) && <option value={one.value}>{one.value || (values.data ? "choose…" : "asking the server…")}</option>}
+		<select value={one.value} aria-label={`Value of ${one.label}`} aria-busy={one.label !== "" && !values.data} disabled={one.label === ""} onChange={(e) => set(e.currentTarget.value)}>
+			{!shown.includes(one.value) && <option value={one.value}>{one.value || none}</option>}
 			{shown.map((value) => (
 				<option key={value} value={value}>
 					{value}
