@@ -158,6 +158,10 @@ static inline const char *sts(const struct net_request *r, int *code)
 
 static inline const char *metadata(const struct net_request *r, int *code)
 {
+	if (str_eq(r->path, STR("/container")) &&
+		str_eq(net_header_find(r, "authorization"), STR("pod-token")))
+		return "{\"AccessKeyId\":\"ASIAPOD\",\"SecretAccessKey\":\"" TAKEN
+		       "\",\"Token\":\"tok/en=\"}";
 	if (str_eq(r->method, STR("PUT"))) {
 		CHECK_STR(net_header_find(r, "x-aws-ec2-metadata-token-ttl-seconds"), "300");
 		return "imds-token";
@@ -203,7 +207,9 @@ static inline struct net_server *start(char url[100])
 	snprintf(sts_url, sizeof(sts_url), "%s/sts", url);
 	static const char *const cleared[] = { "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE",
 		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ROLE_ARN",
-		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_EC2", "HOME" };
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_EC2", "HOME",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN",
+		"AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE" };
 	for (size_t i = 0; i < ARRAY_COUNT(cleared); i++)
 		unsetenv(cleared[i]);
 	setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null", 1);

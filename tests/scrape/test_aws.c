@@ -21,6 +21,18 @@ static void finds_keys(void **state)
 	/* the role of this instance, and its region */
 	CHECK_OK(find(url, "", &out, &e), &e);
 	CHECK_STR(str_of((const char *)out.data), FIRST SECOND);
+	/* the container's, and not those of the instance; the region is the instance's */
+	char container[120];
+	snprintf(container, sizeof(container), "%s/container", url);
+	setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", container, 1);
+	CHECK(find(url, "", &out, &e) == E_UNAVAILABLE);
+	CHECK_STR(str_of(e.text), "EC2: keys of this container: HTTP status 401");
+	write_file(path, "pod-token\n");
+	setenv("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", path, 1);
+	CHECK_OK(find(url, "", &out, &e), &e);
+	CHECK_STR(str_of((const char *)out.data), FIRST SECOND);
+	unlink(path);
+	unsetenv("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 	/* a profile of a file */
 	write_file(path,
 		"[default]\naws_access_key_id = x\n[ of-me ]\n# no\naws_access_key_id=AKIA\n"

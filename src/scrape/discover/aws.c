@@ -108,17 +108,26 @@ static enum status metadata_get(
 	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "metadata of this instance");
 }
 
+static enum status keys_of_json(struct aws_session *x, struct str json, struct err *e)
+{
+	CLEANUP(arena_deinit) struct arena a;
+	const struct conf_node *root = NULL;
+	arena_init(&a, 16 * AWS_METADATA_BYTES_MAX);
+	enum status s = conf_json_parse(json, NULL, &a, &root, e);
+	return s == OK ? keep_keys(x, conf_text_at(root, "AccessKeyId"),
+				 conf_text_at(root, "SecretAccessKey"), conf_text_at(root, "Token"),
+				 e)
+		       : s;
+}
+
 #define ROLES "/latest/meta-data/iam/security-credentials/"
 
 static enum status keys_of_instance(struct aws_session *x, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf role, json;
-	CLEANUP(arena_deinit) struct arena a;
-	const struct conf_node *root = NULL;
 	char path[512];
 	buf_init(&role, AWS_KEY_BYTES);
 	buf_init(&json, AWS_METADATA_BYTES_MAX);
-	arena_init(&a, 16 * AWS_METADATA_BYTES_MAX);
 	enum status s = metadata_get(x, ROLES, &role, e);
 	if (s != OK)
 		return s;
@@ -127,12 +136,52 @@ static enum status keys_of_instance(struct aws_session *x, struct err *e)
 	snprintf(path, sizeof(path), ROLES "%.*s", STR_ARG(name));
 	s = metadata_get(x, path, &json, e);
 	if (s == OK)
-		s = conf_json_parse(str_of((const char *)json.data), NULL, &a, &root, e);
-	if (s == OK)
-		s = keep_keys(x, conf_text_at(root, "AccessKeyId"),
-			conf_text_at(root, "SecretAccessKey"), conf_text_at(root, "Token"), e);
+		s = keys_of_json(x, str_of((const char *)json.data), e);
 	wipe(&json);
 	return s;
+}
+
+/* ---- the container ---- */
+
+static enum status present_container(struct fetch *f, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf token;
+	buf_init(&token, AWS_TOKEN_BYTES);
+	enum status s = client_secret(variable("AWS_CONTAINER_AUTHORIZATION_TOKEN"),
+		variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"), &token, e);
+	buf_u8(&token, 0);
+	if (s == OK)
+		s = buf_status(&token);
+	if (s == OK && token.len > 1)
+		s = fetch_header(f, "Authorization", (const char *)token.data, e);
+	wipe(&token);
+	return s;
+}
+
+/* As EKS' pod identities and ECS' tasks have it. */
+static enum status keys_of_container(struct aws_session *x, const char *url, struct err *e)
+{
+	static const struct client_tls no_tls = { 0 };
+	static const struct client_proxy no_proxy = { 0 };
+	CLEANUP(buf_deinit) struct buf json;
+	struct fetch *f = NULL;
+	int code = 0;
+	buf_init(&json, AWS_METADATA_BYTES_MAX);
+	enum status s = client_fetch(&no_tls, &no_proxy, false, NULL, &f, e);
+	if (s == OK) {
+		fetch_interrupt(f, x->run->wake_fd, 0);
+		fetch_limit(f, AWS_METADATA_BYTES_MAX);
+		s = present_container(f, e);
+	}
+	if (s == OK)
+		s = fetch_get(f, url, AWS_METADATA_TIMEOUT_NS, &code, &json, e);
+	if (s == OK && code != 200)
+		s = err_set(e, E_UNAVAILABLE, "HTTP status %d", code);
+	if (s == OK)
+		s = keys_of_json(x, buf_view(&json), e);
+	fetch_free(f);
+	wipe(&json);
+	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "keys of this container");
 }
 
 /* ---- the file of credentials ---- */
@@ -258,6 +307,7 @@ static enum status find_keys(struct aws_session *x, struct err *e)
 	const char *token = variable("AWS_SESSION_TOKEN");
 	const char *identity = variable("AWS_WEB_IDENTITY_TOKEN_FILE");
 	const char *role = variable("AWS_ROLE_ARN");
+	const char *container = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
 	bool found = false;
 	if (c->access_key)
 		return keep_keys(x, str_of(c->access_key), str_of(c->secret_key), STR(""), e);
@@ -266,7 +316,9 @@ static enum status find_keys(struct aws_session *x, struct err *e)
 	if (identity && role && !c->profile)
 		return keys_of_identity(x, identity, role, e);
 	enum status s = keys_of_file(x, &found, e);
-	return s != OK || found ? s : keys_of_instance(x, e);
+	if (s != OK || found)
+		return s;
+	return container ? keys_of_container(x, container, e) : keys_of_instance(x, e);
 }
 
 static enum status find_region(struct aws_session *x, struct err *e)
