@@ -86,6 +86,44 @@ static void shows_the_functions_that_each_loop_runs(void **state)
 	made_runtime_end();
 }
 
+static bool is_whole(const struct event_sample *s)
+{
+	return s->h.stack_end == STACK_END_ROOT && s->user_count == 4 && !gap_in(s) &&
+	       is_told(s, 0, "leaf", "/srv/app.php", 10) &&
+	       is_told(s, 1, "Bmiddle", "/srv/app.php", 11) &&
+	       is_told(s, 2, "", "/srv/app.php", 12) && user_frame(s, 3) == frame_at(0x23f);
+}
+
+/* At JIT is memory that processes share, with code of opcache's: a file without a table. */
+static void begin_with_code(void)
+{
+	begin();
+	world.vmas[1].vma.vm_file = &world.files[1];
+	(void)world_publish(1, FILE_ID + 1, 0, NULL, 0, false);
+	settings.has_php = 1;
+	world.mm.start_code = TEXT;
+}
+
+static void shows_functions_that_were_compiled(void **state)
+{
+	(void)state;
+	begin_with_code();
+	leaf_pc = JIT + 0x20;
+	CHECK(is_whole(made_runtime_take()));
+	world.mm.start_code = TEXT + TEXT_BYTES; /* of another program */
+	const struct event_sample *s = made_runtime_take();
+	CHECK(s->h.stack_end == STACK_END_NO_TABLE && s->user_count == 1);
+	made_runtime_end();
+	begin_with_code(); /* called from C, in a program that has PHP's library */
+	world.mm.start_code = 0;
+	leaf_pc = CALLEE;
+	*world_word(SP0 + LOOP_BYTES - 8) = JIT + 0x20;
+	CHECK(is_whole(made_runtime_take()));
+	settings.has_php = 0;
+	CHECK(!is_whole(made_runtime_take()));
+	made_runtime_end();
+}
+
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -128,4 +166,5 @@ static void survives_any_word(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
+	cmocka_unit_test(shows_functions_that_were_compiled),
 	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word))

@@ -92,6 +92,7 @@ struct profiler_settings {
 	__u32 codes_epoch;  /* with another one all functions are told again */
 	__u32 has_code_runtimes; /* one whose code lies in memory without a file was published */
 	__u32 has_ruby;          /* a Ruby was */
+	__u32 has_php;           /* a PHP was */
 	__u32 has_contexts;      /* a process is in thread_contexts */
 };
 

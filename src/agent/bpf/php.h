@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "mapping.h"
 #include "runtime.h"
 
 /* struct _zend_execute_data */
@@ -198,4 +199,37 @@ __noinline int php_step(__u32 stage)
 	c->runtime_samples++;
 	w->runtime.frame = runtime_word(w->runtime.root + r->layout.php.globals_frame);
 	return 0;
+}
+
+/* Code that opcache's JIT has made executes functions in the loop's own native frame: the frame is
+ * taken for the loop's, somewhere in its middle. The program is PHP's, or a frame of PHP was met
+ * before. 0: it is no code of PHP's. Global: verified by itself. */
+__noinline int php_enter_loop(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	if (!w || !config.walk_runtimes)
+		return 0;
+	__u32 record = w->runtime.record;
+	__u64 from = 0;
+	if (!record) {
+		const struct mm_struct *mm = (const struct mm_struct *)w->mm;
+		int found = mapping_find(w, BPF_CORE_READ(mm, start_code));
+		if (found < 0)
+			return 0;
+		const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
+		record = m->runtime;
+		from = m->start - m->offset;
+	}
+	__u32 index = record - 1;
+	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
+	if (!record || !r || r->kind != RUNTIME_PHP)
+		return 0;
+	if (!w->runtime.record) {
+		w->runtime.record = record;
+		w->runtime.root = from + r->delta;
+		w->runtime.stage = RUNTIME_ENTER;
+	}
+	const __u32 *loop = r->layout.php.loop;
+	w->pc = w->runtime.root - r->delta + loop[0] + (loop[1] - loop[0]) / 2;
+	return 1;
 }

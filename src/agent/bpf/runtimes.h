@@ -83,6 +83,13 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 	return 1;
 }
 
+/* opcache makes its code in memory that processes share, which is a file to the kernel. */
+static __always_inline int runtime_is_php_code(const struct mapping *m)
+{
+	return config.walk_runtimes && settings.has_php && m->kind == MAPPING_FILE &&
+	       m->page_base != FILE_NO_ROOM;
+}
+
 /* Memory without a file: may it be code of Ruby? Then that is looked at next, and the walk comes
  * back to this frame or is at its caller. Code that is not the innermost has called a function of
  * Ruby's file. A process with a runtime that has such memory to itself is none of Ruby's. */

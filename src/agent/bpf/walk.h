@@ -320,6 +320,8 @@ __noinline int walk_frame(__u32 unused)
 	__u64 hash = w->hash;
 	if (m->runtime && runtime_begin(w, m, offset))
 		return STACK_END_NONE; /* here again, when it is known what this one runs */
+	if (!m->page_count && runtime_is_php_code(m) && php_enter_loop(0))
+		return STACK_END_NONE;
 	/* Large pages (hugetlbfs) are a file to the kernel. */
 	if (!m->page_count && runtime_leaves_code(w, m))
 		return STACK_END_NONE;

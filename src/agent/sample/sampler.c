@@ -637,6 +637,8 @@ enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 		s->skeleton->bss->settings.has_code_runtimes = 1;
 	if (r->kind == RUNTIME_RUBY)
 		s->skeleton->bss->settings.has_ruby = 1;
+	if (r->kind == RUNTIME_PHP)
+		s->skeleton->bss->settings.has_php = 1;
 	return tables_set_runtime(s->tables, key, r, e);
 }
 
