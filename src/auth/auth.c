@@ -22,6 +22,7 @@
 #include <openssl/rand.h>
 #include <openssl/sha.h>
 
+#include "base/lock.h"
 #include "http/http.h"
 
 #define SALT_BYTES 32
@@ -45,14 +46,14 @@ struct auth {
 	char *own_token;
 	auth_told_fn *told;
 	atomic_bool must; /* auth_require() */
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct auth_config *config; /* the lock's, as what follows */
 	uint64_t generation;
 	struct remembered known[AUTH_REMEMBERED_MAX];
 	struct remembered sessions[AUTH_SESSIONS_MAX];
-	pthread_mutex_t look_lock;
+	struct lock look_lock;
 	char problem[ERR_TEXT_MAX]; /* the look_lock's: of a wrong file, as it was told; "" */
-	pthread_mutex_t password_lock;
+	struct lock password_lock;
 	atomic_uint waiting;
 	pthread_t keys; /* fetches those of issuers */
 	bool keys_run;
@@ -158,10 +159,10 @@ enum status auth_open(const char *path, const char *own_token, auth_told_fn *tol
 	struct auth *a = calloc(1, sizeof(*a));
 	if (!a)
 		return err_set(e, E_NOMEM, "authentication");
-	pthread_mutex_init(&a->lock, NULL);
-	pthread_mutex_init(&a->look_lock, NULL);
-	pthread_mutex_init(&a->password_lock, NULL);
-	pthread_mutex_init(&a->sources.lock, NULL);
+	lock_init(&a->lock, LOCK_AUTH);
+	lock_init(&a->look_lock, LOCK_AUTH_LOOK);
+	lock_init(&a->password_lock, LOCK_AUTH_PASSWORD);
+	lock_init(&a->sources.lock, LOCK_AUTH_SOURCES);
 	a->told = told;
 	a->stop_fd = -1;
 	a->path = path ? strdup(path) : NULL;

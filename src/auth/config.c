@@ -614,7 +614,7 @@ static enum status oidc(struct reading *r, const struct conf_node *n, void *base
 		struct auth_issuer *i = calloc(1, sizeof(*i));
 		if (!i)
 			return err_set(r->e, E_NOMEM, "oidc");
-		pthread_mutex_init(&i->lock, NULL);
+		lock_init(&i->lock, LOCK_AUTH_ISSUER);
 		r->c->issuers[r->c->issuer_count++] = i;
 		enum status s = x->kind == CONF_MAP ? read_map(r, x, keys, i)
 						    : conf_wrong(r->e, x, "a mapping is expected");

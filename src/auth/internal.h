@@ -9,6 +9,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "conf/conf.h"
 #include "os/os.h"
@@ -66,7 +67,7 @@ struct auth_issuer {
 	struct auth_role roles[AUTH_ROLES_MAX];
 	uint32_t role_count;
 	struct auth_caller caller; /* scopes and tenant of all its tokens */
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct auth_keys keys; /* the lock's, as what follows */
 	int64_t tried_ns;
 	bool wanted, failed;
@@ -120,7 +121,7 @@ struct auth_source {
 };
 
 struct auth_sources {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct auth_source v[AUTH_SOURCES_MAX];
 	uint32_t count;
 };

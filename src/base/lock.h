@@ -18,23 +18,54 @@
 #include <stdbool.h>
 #include <time.h>
 
-#define LOCK_ORDER(X)                   \
-	X(RETAIN, "retain_lock")        \
-	X(MERGE, "merge_lock")          \
-	X(FLUSH, "flush_lock")          \
-	X(GATE, "gate")                 \
-	X(MANIFEST, "manifest_lock")    \
-	X(STORE, "lock")                \
-	X(QUERY_MEMORY, "query_memory") \
-	X(MEMORY_SHARE, "memory_share") \
-	X(STORE_LOG, "log")             \
-	X(PART, "part")                 \
-	X(DICTIONARY, "dictionary")     \
-	X(MEMTABLE, "memtable")
-#define LOCK_LEAVES(X)            \
-	X(DEDUPE, "dedupe")       \
-	X(ONE_QUERY, "one query") \
-	X(POOL, "pool")
+#define LOCK_ORDER(X)                     \
+	X(RELOAD, "reload_lock")          \
+	X(SCRAPE, "scrape")               \
+	X(RETAIN, "retain_lock")          \
+	X(MERGE, "merge_lock")            \
+	X(FLUSH, "flush_lock")            \
+	X(GATE, "gate")                   \
+	X(MANIFEST, "manifest_lock")      \
+	X(STORE, "lock")                  \
+	X(QUERY_MEMORY, "query_memory")   \
+	X(MEMORY_SHARE, "memory_share")   \
+	X(STORE_LOG, "log")               \
+	X(PART, "part")                   \
+	X(DICTIONARY, "dictionary")       \
+	X(MEMTABLE, "memtable")           \
+	X(STREAM, "stream")               \
+	X(SYMBOL_TABLES, "symbol tables") \
+	X(AUTH_LOOK, "look_lock")         \
+	X(AUTH_PASSWORD, "password_lock") \
+	X(AUTH, "auth")                   \
+	X(FILES_WORK, "work")             \
+	X(UPLOADER, "uploader")           \
+	X(FILES, "files")                 \
+	X(TABLES, "tables")               \
+	X(JITNAMES, "jitnames")           \
+	X(BROKER, "broker")               \
+	X(CONTAINERS, "containers")
+#define LOCK_LEAVES(X)                      \
+	X(AUTH_ISSUER, "issuer")            \
+	X(AUTH_SOURCES, "sources")          \
+	X(BUILDQUEUE, "buildqueue")         \
+	X(DEDUPE, "dedupe")                 \
+	X(EXECUTABLES, "executables")       \
+	X(HANDOVER, "handover")             \
+	X(LANE, "lane")                     \
+	X(NET_DONE, "done_lock")            \
+	X(NET_STREAMS, "streams_lock")      \
+	X(OAUTH2, "oauth2")                 \
+	X(ONE_QUERY, "one query")           \
+	X(OOM, "oom")                       \
+	X(PINNED, "pinned")                 \
+	X(POOL, "pool")                     \
+	X(PROBLEMS, "problems")             \
+	X(PROCREAD, "procread")             \
+	X(QUEUE, "queue")                   \
+	X(SLABS, "slabs")                   \
+	X(SYMBOLIZE_DISK, "symbolize_disk") \
+	X(WATCH, "watch")
 
 /* 0 is no place: a lock that nobody has begun. */
 enum lock_place {

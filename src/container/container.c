@@ -10,6 +10,7 @@
  * group inside of it was made by what runs there, and may have any name.
  */
 #include "base/hash.h"
+#include "base/lock.h"
 #include "container/internal.h"
 #include "container/records.h"
 
@@ -45,7 +46,7 @@ struct containers {
 	bool started;
 	struct containers_metrics metrics;
 	/* under the lock */
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	bool stopping, settled;
 	struct container_records records;
@@ -582,7 +583,7 @@ enum status containers_new(
 	c->config = *config;
 	if (c->config.ttl_ns <= 0)
 		c->config.ttl_ns = TTL_NS;
-	pthread_mutex_init(&c->lock, NULL);
+	lock_init(&c->lock, LOCK_CONTAINERS);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&c->changed, &attr);

@@ -16,6 +16,8 @@
  */
 #include "container/internal.h"
 
+#include "base/lock.h"
+
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -61,7 +63,7 @@ struct container_watch {
 	struct arena node_arena, node_now_arena;
 	struct buf bytes; /* of the stream, behind the last whole event */
 	struct container_frames frames;
-	pthread_mutex_t lock; /* of `problem` */
+	struct lock lock; /* of `problem` */
 	char problem[ERR_TEXT_MAX];
 };
 
@@ -430,7 +432,7 @@ enum status container_watch_start(
 		w->c.backoff_min_ns = BACKOFF_MIN_NS;
 	if (w->c.refused_min_ns <= 0)
 		w->c.refused_min_ns = REFUSED_MIN_NS;
-	pthread_mutex_init(&w->lock, NULL);
+	lock_init(&w->lock, LOCK_WATCH);
 	container_kubernetes_init(&w->k, c->containers);
 	arena_init(&w->node_arena, CONTAINER_ANSWER_BYTES_MAX);
 	arena_init(&w->node_now_arena, CONTAINER_ANSWER_BYTES_MAX);

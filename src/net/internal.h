@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/lock.h"
 #include "net/net.h"
 
 #include <netinet/in.h>
@@ -107,7 +108,7 @@ struct net_lane_worker {
 struct net_lane {
 	struct net_server *server;
 	struct net_lane_worker *workers; /* NULL: the lane is not used */
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	TAILQ_HEAD(, net_exchange) waiting; /* the lock's, as what follows */
 	size_t waiting_count;
@@ -257,7 +258,7 @@ void net_json_answer(struct net_exchange *x);
 
 struct net_stream {
 	struct net_exchange *x;
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	/* the lock's */
 	struct buf in; /* frames as they came, from `taken` on */
@@ -455,9 +456,9 @@ struct net_server {
 	_Atomic(struct net_exchange *) favoured;
 	uint32_t conn_count;
 	uint8_t *scratch; /* HTTP_FEED_MAX */
-	pthread_mutex_t done_lock;
+	struct lock done_lock;
 	struct net_exchange *done; /* newest first */
-	pthread_mutex_t streams_lock;
+	struct lock streams_lock;
 	pthread_cond_t streams_gone;
 	uint32_t streams; /* handlers that run */
 	struct net_metrics metrics;

@@ -13,7 +13,7 @@
 
 void net_lane_init(struct net_lane *l)
 {
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, LOCK_LANE);
 	pthread_cond_init(&l->changed, NULL);
 	TAILQ_INIT(&l->waiting);
 }

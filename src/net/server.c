@@ -81,8 +81,8 @@ enum status net_server_start(const struct net_server_config *c, const struct net
 	s->listen_fd = s->epoll_fd = s->event_fd = -1;
 	TAILQ_INIT(&s->shakes);
 	TAILQ_INIT(&s->paused);
-	pthread_mutex_init(&s->done_lock, NULL);
-	pthread_mutex_init(&s->streams_lock, NULL);
+	lock_init(&s->done_lock, LOCK_NET_DONE);
+	lock_init(&s->streams_lock, LOCK_NET_STREAMS);
 	pthread_cond_init(&s->streams_gone, NULL);
 	s->routes = calloc(route_count + 1, sizeof(*routes));
 	enum status st = s->routes ? OK : err_set(e, E_NOMEM, "routes");

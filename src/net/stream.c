@@ -32,7 +32,7 @@ enum status net_stream_new(struct net_exchange *x, struct err *e)
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&st->lock, NULL);
+	lock_init(&st->lock, LOCK_STREAM);
 	pthread_cond_init(&st->changed, &attr);
 	pthread_condattr_destroy(&attr);
 	x->rpc_stream = st;

@@ -8,6 +8,7 @@
 #include "os/os.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -54,7 +55,7 @@ enum status os_thread_start(
 }
 
 struct os_queue {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t not_empty;
 	size_t capacity;
 	size_t head; /* index of the oldest */
@@ -76,7 +77,7 @@ enum status os_queue_new(size_t capacity, struct os_queue **out)
 	if (!q)
 		return E_NOMEM;
 	q->capacity = capacity;
-	pthread_mutex_init(&q->lock, NULL);
+	lock_init(&q->lock, LOCK_QUEUE);
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -96,7 +97,7 @@ void os_queue_free(struct os_queue *q)
 }
 
 /* False at the deadline. */
-static bool wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, int64_t deadline_ns)
+static bool wait_until(pthread_cond_t *cond, struct lock *lock, int64_t deadline_ns)
 {
 	if (deadline_ns == INT64_MAX)
 		return pthread_cond_wait(cond, lock) == 0;

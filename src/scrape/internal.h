@@ -7,6 +7,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/vec.h"
 #include "conf/conf.h"
 #include "fetch/fetch.h"
@@ -152,13 +153,13 @@ struct scrape {
 	void *forward_ctx;
 	scrape_told_fn *told;
 	struct scrape_metrics metrics;
-	pthread_mutex_t lock; /* of all below */
+	struct lock lock; /* of all below */
 	struct scrape_config *config;
 	struct os_stamp stamp;
 	VEC(struct scrape_target *) targets; /* NULL only within sync_targets() */
 	bool changed;                        /* a discovery found something else */
 	char problem[ERR_TEXT_MAX];          /* sync_targets()'s: with a target, told once */
-	pthread_mutex_t reload_lock;         /* one reload at a time; taken before `lock` */
+	struct lock reload_lock;             /* one reload at a time; taken before `lock` */
 	pthread_t thread;
 	bool runs;
 	int wake_fd;

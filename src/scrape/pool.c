@@ -238,8 +238,8 @@ static void *run(void *ctx)
 static enum status start(struct scrape *x, struct err *e)
 {
 	x->wake_fd = -1;
-	pthread_mutex_init(&x->lock, NULL);
-	pthread_mutex_init(&x->reload_lock, NULL);
+	lock_init(&x->lock, LOCK_SCRAPE);
+	lock_init(&x->reload_lock, LOCK_RELOAD);
 	x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	enum status s = x->wake_fd < 0 ? err_os(e, "eventfd") : scrape_reload(x, e);
 	if (s == OK)

@@ -144,7 +144,7 @@ enum status symbolize_disk_init(struct symbolize_disk *d, const char *dir, uint6
 	struct symbolize_metrics *metrics, struct err *e)
 {
 	*d = (struct symbolize_disk){ .bytes_max = bytes_max, .metrics = metrics };
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock, LOCK_SYMBOLIZE_DISK);
 	d->dir = strdup(dir);
 	if (!d->dir)
 		return err_set(e, E_NOMEM, "symbol tables");

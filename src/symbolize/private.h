@@ -2,6 +2,7 @@
 /* private: what the files of symbolize/ share. */
 #pragma once
 
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "objfile/objfile.h"
@@ -54,7 +55,7 @@ struct symbolize_disk {
 	uint64_t bytes_max;
 	struct symbolize_metrics *metrics;
 	bool is_starting;
-	pthread_mutex_t lock; /* of what follows */
+	struct lock lock; /* of what follows */
 	uint64_t bytes;
 };
 /* Makes the folder, removes what a run that was killed has left, and what is beyond the limit. */

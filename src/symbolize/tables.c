@@ -344,7 +344,7 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 	CLEANUP(tables_cleanup) struct symbolize_tables *t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, E_NOMEM, "symbol tables");
-	pthread_mutex_init(&t->lock, NULL);
+	lock_init(&t->lock, LOCK_SYMBOL_TABLES);
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -2,6 +2,7 @@
 /* tables: what tables.c, entry.c and held.c share. */
 #pragma once
 
+#include "base/lock.h"
 #include "symbolize/private.h"
 
 #include <sys/stat.h>
@@ -51,7 +52,7 @@ struct symbolize_tables {
 	struct symbolizer_config config; /* texts are copies */
 	struct symbolize_disk disk;
 	struct symbolize_metrics *metrics;
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t work; /* the queue grew, or stop */
 	pthread_cond_t done; /* a build ended */
 	atomic_bool stop;

@@ -52,7 +52,7 @@ static void fetches_keys(void **state)
 	CHECK_OK(net_server_start(&c, routes, ARRAY_COUNT(routes), &s, &e), &e);
 	snprintf(issuer, sizeof(issuer), "http://%s", net_server_address(s));
 	struct auth_issuer i = { .issuer = issuer, .audience = "firn" };
-	pthread_mutex_init(&i.lock, NULL);
+	lock_init(&i.lock, LOCK_AUTH_ISSUER);
 	auth_issuer_refresh(&i, -1, told);
 	CHECK(i.keys.v.len == 3 && !i.failed);
 	/* Not due: nobody is asked. What cannot be read changes nothing, and is told of once. */
@@ -68,7 +68,7 @@ static void fetches_keys(void **state)
 	char slash[80];
 	snprintf(slash, sizeof(slash), "%s/", issuer);
 	other.issuer = slash;
-	pthread_mutex_init(&other.lock, NULL);
+	lock_init(&other.lock, LOCK_AUTH_ISSUER);
 	auth_issuer_refresh(&other, -1, told);
 	CHECK(other.failed && strstr(said, "is another issuer's"));
 	char url[80];

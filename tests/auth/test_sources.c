@@ -28,7 +28,7 @@ static void counts_by_the_minute(void **state)
 	(void)state;
 	struct auth_sources *s = calloc(1, sizeof(*s));
 	CHECK(s);
-	pthread_mutex_init(&s->lock, NULL);
+	lock_init(&s->lock, LOCK_AUTH_SOURCES);
 	const int64_t minute = 60 * NS_PER_SEC;
 	int64_t now = 1000 * NS_PER_SEC;
 	CHECK(auth_sources_add(s, "1.2.3.4:5", true, now) == 1);

@@ -22,7 +22,7 @@ static void lane_begin(const char *share_header)
 	lane = (struct net_lane){ .server = &server, .workers = workers, .worker_count = 2 };
 	for (int i = 0; i < 2; i++)
 		workers[i] = (struct net_lane_worker){ .lane = &lane };
-	pthread_mutex_init(&lane.lock, NULL);
+	lock_init(&lane.lock, LOCK_LANE);
 	pthread_cond_init(&lane.changed, NULL);
 	TAILQ_INIT(&lane.waiting);
 }

@@ -40,7 +40,7 @@ static void wakes_for_the_first_answer(void **state)
 	static struct net_exchange one, two;
 	server.event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	CHECK(server.event_fd >= 0);
-	pthread_mutex_init(&server.done_lock, NULL);
+	lock_init(&server.done_lock, LOCK_NET_DONE);
 	net_loop_done(&server, &one);
 	net_loop_done(&server, &two);
 	CHECK(wakes() == 1);

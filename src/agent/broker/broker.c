@@ -16,6 +16,7 @@
 #include "agent/broker/broker_serve.h"
 #include "agent/broker/device_credits.h"
 #include "agent/broker/perfmap_open.h"
+#include "base/lock.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -58,7 +59,7 @@ struct late_drop {
 struct broker {
 	pid_t pid;
 	const char *own_files[BROKER_OWN_FILES_MAX];
-	pthread_mutex_t lock; /* guards what channels and credits say; not held while waiting */
+	struct lock lock; /* guards what channels and credits say; not held while waiting */
 	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
 	struct device_credits credits;
@@ -602,7 +603,7 @@ enum status broker_start(const struct broker_config *c, struct err *e)
 	int ends[BROKER_CHANNELS];
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		ends[i] = b->channels[i].fd = -1;
-	pthread_mutex_init(&b->lock, NULL);
+	lock_init(&b->lock, LOCK_BROKER);
 	pthread_cond_init(&b->given_back, NULL);
 	enum status s = split_off(b, c, ends, e);
 	for (int i = 0; i < BROKER_CHANNELS; i++)

@@ -13,6 +13,7 @@
 #include "agent/broker/privileged_open.h"
 #include "agent/broker/sandbox.h"
 #include "agent/broker/slab_grants.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "os/os.h"
 
@@ -48,7 +49,7 @@ struct broker {
 	struct broker_config config;
 	struct cgroupid cgroups;
 	struct pinned_files pinned;
-	pthread_mutex_t slabs_lock;
+	struct lock slabs_lock;
 	struct slab_grants slabs;
 };
 
@@ -397,7 +398,7 @@ _Noreturn void broker_serve(const struct broker_config *c, const int channels[BR
 	os_set_own_reader(NULL);
 	settle_descriptors(channels, fds);
 	b.config = *c;
-	pthread_mutex_init(&b.slabs_lock, NULL);
+	lock_init(&b.slabs_lock, LOCK_SLABS);
 	enum status s = settle(&e);
 	cgroupid_open(&b.cgroups);
 	pinned_files_init(&b.pinned);

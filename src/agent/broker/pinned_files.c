@@ -19,7 +19,7 @@
 
 void pinned_files_init(struct pinned_files *h)
 {
-	pthread_mutex_init(&h->lock, NULL);
+	lock_init(&h->lock, LOCK_PINNED);
 	for (size_t i = 0; i < BROKER_PINNED_MAX; i++)
 		h->files[i] = (struct pinned_file){ .fd = -1 };
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "agent/broker/broker.h"
+#include "base/lock.h"
 
 #include <pthread.h>
 
@@ -19,7 +20,7 @@ struct pinned_file {
 };
 
 struct pinned_files {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct pinned_file files[BROKER_PINNED_MAX];
 };
 

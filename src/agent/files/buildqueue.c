@@ -5,6 +5,8 @@
  */
 #include "agent/files/buildqueue.h"
 
+#include "base/lock.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +29,7 @@ struct entry {
 };
 
 struct buildqueue {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	uint32_t cpu_percent;
 	bool keeps_shares;
@@ -252,7 +254,7 @@ enum status buildqueue_new(uint32_t cpu_percent, struct buildqueue **out)
 	q->cpu_percent = cpu_percent;
 	q->keeps_shares = true;
 	q->all = (struct credit){ BUILDQUEUE_BURST_NS, clock_monotonic_ns() };
-	pthread_mutex_init(&q->lock, NULL);
+	lock_init(&q->lock, LOCK_BUILDQUEUE);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -95,8 +95,8 @@ enum status files_new(
 		return err_set(e, E_NOMEM, "files");
 	f->config = *c;
 	f->sampler = sampler;
-	pthread_mutex_init(&f->work, NULL);
-	pthread_mutex_init(&f->lock, NULL);
+	lock_init(&f->work, LOCK_FILES_WORK);
+	lock_init(&f->lock, LOCK_FILES);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -12,6 +12,7 @@
 #include "agent/files/files.h"
 #include "agent/files/inode_search.h"
 #include "agent/files/known_files.h"
+#include "base/lock.h"
 #include "os/os.h"
 
 #include <pthread.h>
@@ -43,30 +44,30 @@ struct files {
 	bool is_offer_due;                 /* the opener's own */
 	struct inode_search_beside recent; /* folders of files that it opened lately */
 	atomic_bool stop;
-	pthread_mutex_t work;
+	struct lock work;
 	struct elf_load load; /* under `work` */
 	struct announce offer;
 	int64_t between_ns; /* the builder's own: CPU time of what was built in between */
 	pthread_cond_t first_pass_done; /* with `lock` */
 	uint32_t first_pass_left;       /* requests, and one for what is not listed yet */
 	enum status first_pass_status;
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct known_files book; /* under `lock` */
 	struct files_metrics metrics;
 };
 
-static inline void unlock_cleanup(pthread_mutex_t **m)
+static inline void unlock_cleanup(struct lock **m)
 {
 	pthread_mutex_unlock(*m);
 }
 
-static inline pthread_mutex_t *locked(pthread_mutex_t *m)
+static inline struct lock *locked(struct lock *m)
 {
 	pthread_mutex_lock(m);
 	return m;
 }
 
-#define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED pthread_mutex_t *locked_ = locked(m)
+#define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED struct lock *locked_ = locked(m)
 
 /* ---- file_request.c ---- */
 

@@ -204,7 +204,7 @@ static void open_dump(struct jitfiles *f, const struct jitfile_mapping *m)
 }
 
 /* Without memory those from before stay. */
-static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, pthread_mutex_t *lock)
+static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, struct lock *lock)
 {
 	size_t bytes = seen->count * sizeof(*seen->v);
 	struct jitfile_mapping *fresh = malloc(MAX(bytes, (size_t)1));
@@ -219,7 +219,7 @@ static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, pthr
 	free(old);
 }
 
-void jitfiles_open(struct jitfiles *f, pthread_mutex_t *lock)
+void jitfiles_open(struct jitfiles *f, struct lock *lock)
 {
 	struct seen_maps *seen = calloc(1, sizeof(*seen));
 	if (!seen)
@@ -257,7 +257,7 @@ static void give_way(void)
 
 /* One window; how many bytes were read, 0: there is nothing new, or nothing whole. */
 static uint64_t read_perfmap(
-	struct jitfiles *f, pthread_mutex_t *lock, uint8_t *window, size_t len, int64_t since_ns)
+	struct jitfiles *f, struct lock *lock, uint8_t *window, size_t len, int64_t since_ns)
 {
 	struct jitfile *p = &f->perfmap;
 	ssize_t n = p->at < JITFILE_BYTES_MAX ? jitfile_pread(p, window, len, p->at) : 0;
@@ -278,7 +278,7 @@ static uint64_t read_perfmap(
 }
 
 static uint64_t read_dump(
-	struct jitfiles *f, pthread_mutex_t *lock, uint8_t *window, size_t len, int64_t now_ns)
+	struct jitfiles *f, struct lock *lock, uint8_t *window, size_t len, int64_t now_ns)
 {
 	struct jitfile *d = &f->dump;
 	uint64_t taken = 0;
@@ -336,7 +336,7 @@ static void note_size(struct jitfile *f)
 		f->bytes = (uint64_t)st.st_size;
 }
 
-uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budget)
+uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget)
 {
 	uint8_t *window = malloc(JIT_DUMP_WINDOW_BYTES);
 	int64_t now = clock_monotonic_ns();

@@ -8,6 +8,7 @@
 
 #include "agent/bpf/shared.h"
 #include "agent/broker/broker.h"
+#include "base/lock.h"
 #include "jit/jit.h"
 
 #include <pthread.h>
@@ -50,9 +51,9 @@ struct jitfiles { /* of a process */
 NODISCARD enum status jitfiles_init(struct jitfiles *f, int pid, uint64_t start_ns);
 void jitfiles_deinit(struct jitfiles *f);
 /* Looks for files that are not open yet. What is mapped is changed under `lock`. */
-void jitfiles_open(struct jitfiles *f, pthread_mutex_t *lock);
+void jitfiles_open(struct jitfiles *f, struct lock *lock);
 /* Reads what is new, at most `budget` bytes; how many were read. */
-uint64_t jitfiles_read(struct jitfiles *f, pthread_mutex_t *lock, uint64_t budget);
+uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget);
 static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
 	return f->perfmap.is_open || f->dump.is_open;

@@ -9,6 +9,7 @@
 #include "agent/jitnames/jitnames.h"
 
 #include "agent/jitnames/jitfile.h"
+#include "base/lock.h"
 #include "os/os.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ struct entry {
 };
 
 struct jitnames {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t wake, idle;
 	pthread_t thread;
 	bool stopping;
@@ -426,7 +427,7 @@ enum status jitnames_new(struct jitnames **out, struct err *e)
 		return err_set(e, E_NOMEM, "names of JIT code");
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&j->lock, NULL);
+	lock_init(&j->lock, LOCK_JITNAMES);
 	pthread_cond_init(&j->wake, NULL);
 	pthread_cond_init(&j->idle, &attr);
 	pthread_condattr_destroy(&attr);

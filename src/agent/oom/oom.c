@@ -10,6 +10,7 @@
 
 #include "agent/sample/sample.h"
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/log.h"
 #include "base/vec.h"
 #include "os/os.h"
@@ -59,7 +60,7 @@ struct oom {
 	struct oom_counters *counters; /* shared with the kernel */
 	uint64_t kernel_bytes;
 	struct victim victims[OOM_HEAPS_MAX];
-	pthread_mutex_t lock; /* of what follows */
+	struct lock lock; /* of what follows */
 	struct content contents[OOM_CONTENTS_MAX];
 	uint64_t contents_bytes;
 	uint32_t last_id;
@@ -411,7 +412,7 @@ enum status oom_open(struct sampler *sampler, bool allocs, struct oom **out, str
 	CLEANUP(oom_cleanup) struct oom *o = calloc(1, sizeof(*o));
 	if (!o)
 		return err_set(e, E_NOMEM, "reading heaps");
-	pthread_mutex_init(&o->lock, NULL);
+	lock_init(&o->lock, LOCK_OOM);
 	o->config.allocs = allocs;
 	enum status s = load(o, e);
 	if (s != OK)

@@ -7,6 +7,7 @@
 #include "agent/process/executable.h"
 
 #include "agent/files/files.h"
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "os/os.h"
@@ -50,7 +51,7 @@ struct question {
 
 /* Questions in a ring: number n stands at n % EXECUTABLES_ASKED_MAX until it is overwritten. */
 struct executables {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t asked;
 	pthread_t thread;
 	bool started, stopping;
@@ -378,7 +379,7 @@ enum status executables_new(struct executables **out, struct err *e)
 	struct executables *x = calloc(1, sizeof(*x));
 	if (!x)
 		return err_set(e, E_NOMEM, "executables");
-	pthread_mutex_init(&x->lock, NULL);
+	lock_init(&x->lock, LOCK_EXECUTABLES);
 	pthread_cond_init(&x->asked, NULL);
 	*out = x;
 	return OK;

@@ -9,6 +9,7 @@
  */
 #include "agent/process/procread.h"
 
+#include "base/lock.h"
 #include "os/os.h"
 
 #include <pthread.h>
@@ -24,7 +25,7 @@ struct question {
 };
 
 struct procread {
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t asked, answered; /* the second when a thread ends, too */
 	struct question *question;      /* not taken yet */
 	uint32_t threads;               /* that are there, */
@@ -268,7 +269,7 @@ enum status procread_new(
 	p->patience_ns = patience_ns ? patience_ns : PROCREAD_PATIENCE_NS;
 	memcpy(copy, variables.len ? variables.p : "", variables.len);
 	p->variables = str_make(copy, variables.len);
-	pthread_mutex_init(&p->lock, NULL);
+	lock_init(&p->lock, LOCK_PROCREAD);
 	pthread_cond_init(&p->asked, NULL);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);

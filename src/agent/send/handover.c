@@ -2,6 +2,8 @@
 /* A list of what waits, oldest first; it is nearly always empty. */
 #include "agent/send/handover.h"
 
+#include "base/lock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -24,7 +26,7 @@ struct waiting {
 
 struct handover {
 	int socket; /* -1: nobody is there, or not any more */
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct waiting waiting[HANDOVER_WAITING_MAX];
 	uint32_t count;
 	struct handover_metrics metrics;
@@ -36,7 +38,7 @@ enum status handover_new(int fd, struct handover **out, struct err *e)
 	if (!h)
 		return err_set(e, E_NOMEM, "handover");
 	h->socket = fd;
-	pthread_mutex_init(&h->lock, NULL);
+	lock_init(&h->lock, LOCK_HANDOVER);
 	*out = h;
 	return OK;
 }

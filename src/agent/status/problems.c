@@ -2,6 +2,7 @@
 #include "agent/status/problems.h"
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "base/str.h"
 
 #include <pthread.h>
@@ -15,7 +16,7 @@ struct list {
 };
 
 struct problems {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct list lists[PROBLEM_KINDS];
 };
 
@@ -23,7 +24,7 @@ struct problems *problems_new(void)
 {
 	struct problems *p = calloc(1, sizeof(*p));
 	if (p)
-		pthread_mutex_init(&p->lock, NULL);
+		lock_init(&p->lock, LOCK_PROBLEMS);
 	return p;
 }
 

@@ -7,6 +7,7 @@
 
 #include "agent/tables/slabs.h"
 #include "agent/tables/tables.h"
+#include "base/lock.h"
 #include "base/map.h"
 #include "base/vec.h"
 
@@ -44,7 +45,7 @@ struct kept_record {
 };
 
 struct tables {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct tables_maps maps;
 	struct slabs slabs;
 	uint32_t slabs_idle;

@@ -39,7 +39,7 @@ enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle, uint
 	CLEANUP(tables_cleanup) struct tables *t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, E_NOMEM, "tables");
-	(void)pthread_mutex_init(&t->lock, NULL);
+	(void)lock_init(&t->lock, LOCK_TABLES);
 	t->maps = *maps;
 	t->slabs_idle = slabs_idle;
 	t->slot_hint = t->slot_end = 1;

@@ -13,6 +13,7 @@
  */
 #include "agent/uploader/uploader.h"
 
+#include "base/lock.h"
 #include "base/log.h"
 #include "os/os.h"
 
@@ -46,7 +47,7 @@ struct slot {
 struct uploader {
 	struct uploader_config c;
 	int wake[2]; /* readable: the end */
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t news; /* something waits, or the end */
 	struct upload_queue book;
 	struct slot slots[UPLOADER_THREADS_MAX];
@@ -96,18 +97,18 @@ struct worker {
 	uint64_t burst_bytes;              /* of this file that were sent */
 };
 
-static void unlock_cleanup(pthread_mutex_t **m)
+static void unlock_cleanup(struct lock **m)
 {
 	pthread_mutex_unlock(*m);
 }
 
-static pthread_mutex_t *locked(pthread_mutex_t *m)
+static struct lock *locked(struct lock *m)
 {
 	pthread_mutex_lock(m);
 	return m;
 }
 
-#define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED pthread_mutex_t *locked_ = locked(m)
+#define LOCKED(m) CLEANUP(unlock_cleanup) UNUSED struct lock *locked_ = locked(m)
 
 /* With the lock: until `until_ns` (monotonic), or news. */
 static void wait_for_news(struct uploader *u, int64_t until_ns)
@@ -533,7 +534,7 @@ enum status uploader_new(const struct uploader_config *c, struct uploader **out,
 	u->c = *c;
 	u->c.parallel_max = MIN(MAX(c->parallel_max, 1u), (uint32_t)UPLOADER_THREADS_MAX);
 	u->wake[0] = u->wake[1] = -1;
-	pthread_mutex_init(&u->lock, NULL);
+	lock_init(&u->lock, LOCK_UPLOADER);
 	pthread_condattr_t monotonic;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "http/http.h"
 
 struct client_oauth2 {
@@ -20,10 +21,10 @@ struct client_oauth2 {
 	const struct conf_node *scopes, *params; /* NULL */
 	struct client_tls tls;
 	struct client_proxy proxy;
-	pthread_mutex_t lock; /* of all below */
-	char *token;          /* with its type before it; NULL: none */
-	int64_t until_ns;     /* monotonic; INT64_MAX: for ever */
-	int64_t refused_ns;   /* monotonic: when it was refused; 0: it was not */
+	struct lock lock;   /* of all below */
+	char *token;        /* with its type before it; NULL: none */
+	int64_t until_ns;   /* monotonic; INT64_MAX: for ever */
+	int64_t refused_ns; /* monotonic: when it was refused; 0: it was not */
 	struct err refusal;
 	enum status refusal_status;
 };
@@ -62,7 +63,7 @@ enum status client_read_oauth2(
 	c->oauth2 = calloc(1, sizeof(*c->oauth2));
 	if (!c->oauth2)
 		return err_set(e, E_NOMEM, "oauth2");
-	pthread_mutex_init(&c->oauth2->lock, NULL);
+	lock_init(&c->oauth2->lock, LOCK_OAUTH2);
 	return conf_read_map(x->value, fields, c->oauth2, e);
 }
 
