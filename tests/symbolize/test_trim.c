@@ -7,11 +7,10 @@
 
 #include <sys/stat.h>
 
-/* What the store holds: locations of this program. */
+/* What the store holds: one location of this program, or none. A worker asks. */
 static struct {
-	uint64_t addresses[8];
-	size_t count;
-	enum status status;
+	_Atomic uint64_t address; /* 0: none */
+	_Atomic(enum status) status;
 	atomic_int asked;
 } samples;
 
@@ -33,13 +32,15 @@ static enum status locations(void *ctx, const struct profile_locations *to, void
 	(void)ctx;
 	static const struct profile_mapping m = { 0 };
 	atomic_fetch_add(&samples.asked, 1);
-	if (samples.status != OK)
-		return err_set(e, samples.status, "made to fail");
+	enum status s = samples.status;
+	uint64_t address = samples.address;
+	if (s != OK)
+		return err_set(e, s, "made to fail");
 	CHECK(to->mapping(of, STR("00ff"), STR("/other"), &m) == PROFILE_LOCATIONS_NONE);
-	uint32_t n = samples.count ? to->mapping(of, str_of(t.build_id), str_of(t.exe), &m)
-				   : PROFILE_LOCATIONS_NONE;
-	for (size_t i = 0; i < samples.count && n != PROFILE_LOCATIONS_NONE; i++)
-		to->location(of, n, samples.addresses[i]);
+	uint32_t n = address ? to->mapping(of, str_of(t.build_id), str_of(t.exe), &m)
+			     : PROFILE_LOCATIONS_NONE;
+	if (n != PROFILE_LOCATIONS_NONE)
+		to->location(of, n, address);
 	return OK;
 }
 
@@ -56,7 +57,7 @@ static void start(bool on_demand, int64_t idle_ns)
 	t.config.trim_idle_ns = idle_ns;
 	t.config.sweep_ns = 10 * NS_PER_MS;
 	CHECK_OK(symbolizer_new(&t.config, &t.s, NULL), NULL);
-	samples.count = 0;
+	samples.address = 0;
 	samples.status = OK;
 	samples.asked = 0;
 }
@@ -93,6 +94,14 @@ static off_t table_bytes(void)
 
 static const char trimmed[] = "firn_symbolizer_tables_trimmed_total";
 
+/* From now on nothing is trimmed. */
+static void stop_trimming(void)
+{
+	samples.status = E_IO;
+	wait_for("firn_symbolizer_trims_failed_total",
+		metric("firn_symbolizer_trims_failed_total") + 2);
+}
+
 /* The names of samples stay when the program is gone, in a fraction of the room. */
 static void keeps_the_names_of_samples(void **state)
 {
@@ -101,7 +110,7 @@ static void keeps_the_names_of_samples(void **state)
 	start(false, 0);
 	check_own(ask(hot));
 	off_t whole = table_bytes();
-	samples.addresses[samples.count++] = hot;
+	samples.address = hot;
 	begin_trimming();
 	wait_for(trimmed, 1);
 	unlink(t.exe);
@@ -121,9 +130,10 @@ static void makes_it_whole_again(void **state)
 	uint64_t hot = outer_function(1) - base(), cold = cold_function(1) - base();
 	start(false, 0);
 	check_own(ask(hot));
-	samples.addresses[samples.count++] = hot;
+	samples.address = hot;
 	begin_trimming();
 	wait_for(trimmed, 1);
+	stop_trimming();
 	uint32_t a = ask(cold);
 	CHECK_STR(name_of(a, 0), "inlined_inner");
 	CHECK_STR(name_of(a, 1), "cold_function");
@@ -139,12 +149,10 @@ static void makes_it_whole_before_the_program_goes(void **state)
 	start(true, 0);
 	shell("touch -d '2 days ago' %s", t.exe);
 	check_own(ask(hot));
-	samples.addresses[samples.count++] = hot;
+	samples.address = hot;
 	begin_trimming();
 	wait_for(trimmed, 1);
-	samples.status = E_IO; /* so that nothing is trimmed from now on */
-	wait_for("firn_symbolizer_trims_failed_total",
-		metric("firn_symbolizer_trims_failed_total") + 1);
+	stop_trimming();
 	symbolizer_want(t.s, str_of(t.build_id), str_of(t.exe));
 	unlink(t.exe);
 	wait_for("firn_symbolizer_tables_built_total", 2);
@@ -184,10 +192,10 @@ static void removes_what_no_sample_needs(void **state)
 	CHECK(table_bytes() == 0);
 	start(false, 0);
 	check_own(ask(hot));
-	samples.addresses[samples.count++] = hot;
+	samples.address = hot;
 	begin_trimming();
 	wait_for(trimmed, 1);
-	samples.count = 0;
+	samples.address = 0;
 	wait_for("firn_symbolizer_tables_needless_total", 1);
 	CHECK(table_bytes() == 0);
 }
