@@ -236,7 +236,7 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, "
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, luajit, "
 		  "labels (of Go's goroutines), "
 		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },
@@ -264,7 +264,7 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Show Ruby programs by the native frames of the interpreter." },
 	{ .name = "lua-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_lua),
-	  .help = "Show Lua programs by the native frames of the interpreter." },
+	  .help = "Show programs of Lua and LuaJIT by native frames only." },
 	{ .name = "interpreter-frames", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, keep_interpreters),
 	  .help = "Also show the interpreter's own native frames that call functions of its "
@@ -693,7 +693,7 @@ static const struct {
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
 	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 },
 	{ "lua", AGENT_RUNTIME_LUA }, { "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO },
-	{ "beam", 0 }, { "luajit", 0 } };
+	{ "beam", 0 }, { "luajit", AGENT_RUNTIME_LUAJIT } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {
@@ -716,7 +716,7 @@ static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_conf
 	runtimes &= f->no_php ? ~AGENT_RUNTIME_PHP : UINT32_MAX;
 	runtimes &= f->no_v8 ? ~AGENT_RUNTIME_V8 : UINT32_MAX;
 	runtimes &= f->no_ruby ? ~AGENT_RUNTIME_RUBY : UINT32_MAX;
-	runtimes &= f->no_lua ? ~AGENT_RUNTIME_LUA : UINT32_MAX;
+	runtimes &= f->no_lua ? ~(AGENT_RUNTIME_LUA | AGENT_RUNTIME_LUAJIT) : UINT32_MAX;
 	runtimes &= f->no_java ? ~AGENT_RUNTIME_HOTSPOT : UINT32_MAX;
 	out->runtimes = runtimes;
 	return true;

@@ -244,3 +244,30 @@ struct runtime_symbol largest_called(
 	buf_deinit(&x.bytes);
 	return best;
 }
+
+struct runtime_symbol called_inside(
+	const struct objfile *obj, const struct runtime_symbol *of, uint64_t least)
+{
+	struct index x;
+	struct runtime_symbol found = { .address = 0 };
+	size_t len = (size_t)MIN(of->size, (uint64_t)LOOP_BYTES_MAX);
+	uint8_t *code = malloc(len + 1);
+	if (index_read(obj, &x) && code && bytes_at(obj, of->address, code, len, NULL) == OK) {
+		for (size_t i = 0; i + CALL_BYTES <= len && !found.address; i++) {
+			int32_t distance;
+			if (code[i] != CALL && code[i] != JUMP)
+				continue;
+			memcpy(&distance, code + i + 1, sizeof(distance));
+			size_t f = index_find(
+				&x, of->address + i + CALL_BYTES + (uint64_t)(int64_t)distance);
+			if (x.count < 2 || f >= x.count - 1 ||
+				index_at(&x, f + 1) - index_at(&x, f) < least)
+				continue;
+			found.address = index_at(&x, f);
+			found.size = index_at(&x, f + 1) - found.address;
+		}
+	}
+	free(code);
+	buf_deinit(&x.bytes);
+	return found;
+}

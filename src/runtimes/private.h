@@ -44,6 +44,11 @@ void place_largest_callee(
 struct runtime_symbol largest_called(
 	const struct objfile *obj, const struct runtime_symbol *of, unsigned calls);
 
+/* What this function calls into, elsewhere than at its first byte: code of `least` bytes at least
+ * with call frame information of its own. address 0: there is none. */
+struct runtime_symbol called_inside(
+	const struct objfile *obj, const struct runtime_symbol *of, uint64_t least);
+
 /* How long the function is that begins at `address`, by the index of call frame information; 0:
  * none does. */
 uint64_t function_bytes(const struct objfile *obj, uint64_t address);
@@ -54,6 +59,7 @@ NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status luajit_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status lua_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status go_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status ruby_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -21,6 +21,7 @@ enum runtime_kind {
 	RUNTIME_RUBY = 6,
 	RUNTIME_GO = 7,
 	RUNTIME_LUA = 8,
+	RUNTIME_LUAJIT = 9,
 	RUNTIME_KIND_COUNT,
 };
 
@@ -332,6 +333,10 @@ struct lua_layout {
 	__u16 proto_marks_count;
 };
 
+struct luajit_layout {
+	__u32 vm[2]; /* file offsets: the interpreter, which is assembly, from, to */
+};
+
 #define RUNTIME_LAYOUT_WORDS 14
 
 struct runtime_record {
@@ -353,6 +358,7 @@ struct runtime_record {
 		struct ruby_layout ruby;
 		struct go_layout go;
 		struct lua_layout lua;
+		struct luajit_layout luajit;
 		__u64 words[RUNTIME_LAYOUT_WORDS];
 	} layout;
 };

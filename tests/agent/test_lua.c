@@ -62,4 +62,21 @@ static void shows_functions_and_lines(void **state)
 		SKIP("no Lua here");
 }
 
-TEST_MAIN(cmocka_unit_test(shows_functions_and_lines))
+static void shows_those_of_luajit(void **state)
+{
+	(void)state;
+	static const char *const interpreted[] = { "-joff", NULL };
+	struct script script = { .interpreters = "/usr/bin/luajit",
+		.text = text,
+		.args = interpreted,
+		.shape = shape,
+		.depth = ARRAY_COUNT(shape),
+		.kind = RUNTIME_LUAJIT,
+		.deep = 70 };
+	if (probe_sampling(NULL) != OK)
+		SKIP("cannot sample here");
+	if (!script_check_all(&script))
+		SKIP("no LuaJIT here");
+}
+
+TEST_MAIN(cmocka_unit_test(shows_functions_and_lines), cmocka_unit_test(shows_those_of_luajit))

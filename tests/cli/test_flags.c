@@ -124,7 +124,8 @@ static void has_defaults(void **state)
 
 #define ALL                                                                                      \
 	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
-		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO | AGENT_RUNTIME_LUA)
+		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO | AGENT_RUNTIME_LUA |   \
+		AGENT_RUNTIME_LUAJIT)
 
 static const struct {
 	const char *name, *flags;
@@ -148,7 +149,9 @@ static const struct {
 	{ "Ruby", "--tracers ruby", AGENT_RUNTIME_RUBY, false },
 	{ "Ruby switched off", "--ruby-unwinding-disable", ALL & ~AGENT_RUNTIME_RUBY, false },
 	{ "Lua", "--tracers lua", AGENT_RUNTIME_LUA, false },
-	{ "Lua switched off", "--lua-unwinding-disable", ALL & ~AGENT_RUNTIME_LUA, false },
+	{ "LuaJIT", "--tracers luajit", AGENT_RUNTIME_LUAJIT, false },
+	{ "Lua switched off", "--lua-unwinding-disable",
+		ALL & ~(AGENT_RUNTIME_LUA | AGENT_RUNTIME_LUAJIT), false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },
 	{ "Node.js switched off", "--v8-unwinding-disable", ALL & ~AGENT_RUNTIME_V8, false },
 };

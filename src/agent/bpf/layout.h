@@ -94,6 +94,7 @@ struct profiler_settings {
 	__u32 has_ruby;          /* a Ruby was */
 	__u32 has_php;           /* a PHP was */
 	__u32 has_contexts;      /* a process is in thread_contexts */
+	__u32 luajit; /* 1 + index of the record of a LuaJIT that was met; 0: none. BPF writes it */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

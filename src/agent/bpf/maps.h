@@ -184,6 +184,8 @@ struct code_walk {
 	 * was not. */
 	__u64 left;
 	__u64 left_hash;
+	__u32 is_trace;    /* what was met is code of LuaJIT's, not its interpreter */
+	__u32 is_no_trace; /* memory without a file was found not to be LuaJIT's */
 };
 
 /* The language runtime of this stack. A stack that meets several shows the frames of the first. */

@@ -18,6 +18,7 @@
 #include "go.h"
 #include "hotspot.h"
 #include "lua.h"
+#include "luajit.h"
 #include "perl.h"
 #include "php.h"
 #include "python.h"
@@ -52,6 +53,20 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 		w->code.native =
 			(__u64)m->file_id << FRAME_FILE_SHIFT | (offset & FRAME_OFFSET_MASK);
 		w->runtime.stage = RUNTIME_CODE;
+		return 1;
+	}
+	if (r->kind == RUNTIME_LUAJIT) {
+		if (settings.luajit != m->runtime)
+			settings.luajit = m->runtime;
+		if (w->runtime.record && w->runtime.record != m->runtime)
+			return 0;
+		if (offset - r->layout.luajit.vm[0] >=
+				r->layout.luajit.vm[1] - r->layout.luajit.vm[0] ||
+			w->runtime.last_number == w->sp)
+			return 0;
+		w->runtime.record = m->runtime;
+		w->runtime.stage = RUNTIME_FRAMES;
+		w->code.is_trace = 0;
 		return 1;
 	}
 	if (r->kind == RUNTIME_GO)
@@ -106,6 +121,19 @@ static __always_inline int runtime_leaves_code(struct walk *w, const struct mapp
 	if (w->code.record)
 		return 0;
 	w->runtime.stage = RUNTIME_LEAVE;
+	return 1;
+}
+
+/* Memory without a file: may it be a trace of LuaJIT? Then its frame is looked for next. */
+static __always_inline int runtime_is_trace(struct walk *w, const struct mapping *m)
+{
+	if (!config.walk_runtimes || !settings.luajit || m->kind != MAPPING_ANONYMOUS ||
+		w->code.is_no_trace || w->code.record || w->runtime.last_number == w->sp ||
+		(w->runtime.record && w->runtime.record != settings.luajit))
+		return 0;
+	w->runtime.record = settings.luajit;
+	w->runtime.stage = RUNTIME_FRAMES;
+	w->code.is_trace = 1;
 	return 1;
 }
 
@@ -207,6 +235,9 @@ __noinline int runtime_step(__u32 zero)
 		break;
 	case RUNTIME_LUA:
 		(void)lua_step(stage);
+		break;
+	case RUNTIME_LUAJIT:
+		(void)luajit_step(stage);
 		break;
 	default:
 		break;

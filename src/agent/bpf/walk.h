@@ -327,6 +327,8 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_NONE;
 	if (!m->page_count && runtime_has_code(w, m, address))
 		return STACK_END_NONE;
+	if (!m->page_count && runtime_is_trace(w, m))
+		return STACK_END_NONE;
 	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
 	if (m->page_count)
 		table_find(m, offset, &rule);

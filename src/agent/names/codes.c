@@ -170,7 +170,7 @@ static bool take_texts(struct codes *c, const struct event_code *e, struct code 
 	if (e->kind == RUNTIME_V8 && e->form == RUNTIME_FORM_SOURCE)
 		return take_piece(c, e, out);
 	struct str told = str_make(at, e->name_bytes);
-	if (e->kind == RUNTIME_LUA)
+	if (e->kind == RUNTIME_LUA || e->kind == RUNTIME_LUAJIT)
 		lua_name(&c->text, e->form, str_make(at + e->name_bytes, e->file_bytes),
 			e->first_line);
 	else if (e->kind != RUNTIME_HOTSPOT)
