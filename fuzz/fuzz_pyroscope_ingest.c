@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Property: whatever pyroscope_ingest_decode() takes (pprof, folded, lines, trie, tree, multipart)
+ * Property: whatever pyroscope_ingest_decode() takes (pprof, folded, lines, trie, tree, multipart,
+ * and by speedscope_decode() files of speedscope)
  * is a sound profile; what it refuses it says why, and leaves no samples. The first line of the
  * input is the query: format, and where it begins with '{', labels.
  */

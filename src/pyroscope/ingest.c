@@ -62,13 +62,19 @@ static uint32_t rate_of(const struct pyroscope_ingest *q)
 	return (uint32_t)rate;
 }
 
-/* The set of labels of all samples. */
-static enum status intern_labels(struct ingest *in, uint32_t *out)
+static enum status add_labels(struct ingest *in)
 {
 	struct str spy = in->q->spy.len ? in->q->spy : STR("unknown");
 	enum status s = labels_add(&in->labels, in->out, STR("pyroscope_spy"), spy, in->e);
 	if (s == OK && in->labels.has_service)
 		s = labels_add(&in->labels, in->out, STR("app_name"), in->app, in->e);
+	return s;
+}
+
+/* The set of labels of all samples. */
+static enum status intern_labels(struct ingest *in, uint32_t *out)
+{
+	enum status s = add_labels(in);
 	return s == OK ? labels_intern(&in->labels, in->out, in->app, out, in->e) : s;
 }
 
@@ -149,6 +155,19 @@ static enum status read_text(struct ingest *in, enum text_format format, struct 
 	return s == OK ? text_decode(&b, in->out, in->e) : s;
 }
 
+static enum status read_speedscope(struct ingest *in, struct str packed)
+{
+	struct speedscope x = { .app = in->app,
+		.labels = &in->labels,
+		.rate = rate_of(in->q),
+		.time_ns = in->from_ns,
+		.duration_ns = in->duration_ns };
+	enum status s = unpack(in, &in->plain, packed, &x.bytes);
+	if (s == OK)
+		s = add_labels(in);
+	return s == OK ? speedscope_decode(&x, in->out, in->e) : s;
+}
+
 /* ---- JFR ---- */
 
 /* The labels of contexts, too, may be packed. */
@@ -216,10 +235,9 @@ static enum status read_body(struct ingest *in, struct str body)
 	case JFR:
 		return read_jfr_parts(in, body);
 	case SPEEDSCOPE:
-		break;
+		return read_speedscope(in, body);
 	}
-	return err_set(in->e, E_UNSUPPORTED, "format \"%.*s\" is not read",
-		STR_ARG(str_sub(in->q->format, 0, 32)));
+	UNREACHABLE();
 }
 
 static void read_times(struct ingest *in)
@@ -244,7 +262,8 @@ enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, struct err 
 		i++;
 	if (i == ARRAY_COUNT(formats))
 		return err_set(e, E_INVALID,
-			"format: \"%.*s\"; folded, lines, trie, tree, pprof and jfr are known",
+			"format: \"%.*s\"; folded, lines, trie, tree, pprof, jfr and speedscope "
+			"are known",
 			STR_ARG(str_sub(q->format, 0, 32)));
 	if (!pyroscope_time(q->from, 0, &unused))
 		return err_set(e, E_INVALID, "from: \"%.*s\" is not a time",

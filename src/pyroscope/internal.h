@@ -141,3 +141,16 @@ struct text_body {
 	uint32_t resource;
 };
 NODISCARD enum status text_decode(const struct text_body *b, struct profile *out, struct err *e);
+
+/* ---- speedscope.c ---- */
+
+struct speedscope {
+	struct str bytes; /* JSON */
+	struct str app;   /* with the suffix that says a type, or without */
+	const struct series_labels *labels;
+	uint32_t rate; /* samples a second, of weights without a unit */
+	int64_t time_ns, duration_ns;
+};
+/* Each profile of the file with the label profile_name. Adds to `out`. E_INVALID, E_LIMIT. */
+NODISCARD enum status speedscope_decode(
+	const struct speedscope *in, struct profile *out, struct err *e);

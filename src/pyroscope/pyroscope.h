@@ -2,11 +2,10 @@
 /*
  * pyroscope: what Pyroscope's SDKs, Alloy and profilecli send, made into a struct profile with the
  * names that Pyroscope would have given: push.v1.PushRequest, and the bodies of POST /ingest
- * (pprof, folded stacks, lines, trie, tree, JFR; raw or
- * multipart).
+ * (pprof, folded stacks, lines, trie, tree, JFR, speedscope; raw or multipart).
  *
- * Layer 3 (may use base, codec, pb, profile, pprof, jfr). No I/O. Not thread safe. Source: what the
- * SDKs were recorded to send (docs/clients.md), grafana/pyroscope pkg/og and
+ * Layer 3 (may use base, conf, codec, pb, profile, pprof, jfr). No I/O. Not thread safe. Source:
+ * what the SDKs were recorded to send (docs/clients.md), grafana/pyroscope pkg/og and
  * pkg/ingester/pyroscope.
  *
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,

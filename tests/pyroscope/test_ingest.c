@@ -122,7 +122,7 @@ static const struct ingest_case cases[] = {
 	{ "empty pprof", "app", "pprof", "", FROM, UNTIL, "", { .text = "" },
 		"profile: it is empty", E_INVALID },
 	{ "speedscope", "app", "speedscope", "", FROM, UNTIL, "", { .text = "{}" },
-		"format \"speedscope\" is not read", E_UNSUPPORTED },
+		"speedscope: $schema is another", E_INVALID },
 };
 
 static void reads_bodies(void **state)

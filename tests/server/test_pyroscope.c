@@ -58,7 +58,7 @@ static void answers_ingest(void **state)
 		{ "a line torn", "name=app", "a 1\nb\n", 0, NULL },
 		{ "no name", "from=1", "a 1", 400, "\"code\":\"invalid_argument\"" },
 		{ "no type", "name=my.app", "a 1", 422, "unknown profile type" },
-		{ "no format", "name=app&format=speedscope", "{}", 422, "is not read" },
+		{ "no file of speedscope", "name=app&format=speedscope", "{}", 422, "$schema" },
 		{ "bad pprof", "name=app&format=pprof", "hello", 422, "profile: " },
 		{ "long", "name=app&format=trie", "\x01\x61\x01", 422, "malformed" },
 		{ "old", "name=app&from=1000000000", "a 1", 0, NULL },
