@@ -188,7 +188,7 @@ static void query(struct part *p)
 	if (!ready)
 		memory_share_init(&store.queries_memory, MEMORY_BYTES);
 	ready = true;
-	pthread_mutex_init(&store.lock, NULL);
+	lock_init(&store.lock, LOCK_STORE);
 	arena_init(&a, 1 << 20);
 	store.config.memory_bytes = MEMORY_BYTES;
 	if (store_sum_stacks(&v, &q, &tree, NULL) == OK) {
