@@ -41,7 +41,11 @@ export const timeChecks = {
 			const said = await page.locator("[data-testid=time-span]").textContent();
 			return { ok: said !== before, said };
 		}, "dragged to an earlier time");
-		await page.waitForSelector(".time-name");
+		const longer = page.locator("[aria-label='Longer stretch']");
+		for (let i = 0; i < 12 && (await longer.isEnabled()); i++) {
+			await longer.click();
+		}
+		await page.waitForSelector(STRIP);
 		const name = await page.locator(".time-name b").first().textContent();
 		await page.locator(".time-name").first().click();
 		await page.waitForSelector(".time-name[aria-expanded=true]");

@@ -145,7 +145,9 @@ export function TimeView(props: TimeProps) {
 		last.current = key;
 		frozen.current = span;
 	}
-	const range = frozen.current;
+	// before the first sample there is nothing to go to
+	const { fromMs, toMs } = frozen.current;
+	const range = { fromMs: Math.min(Math.max(fromMs, data.type?.first ?? 0), toMs - 1000), toMs };
 	const window = useWindow(range, data.flame.data?.samples ?? null, key);
 	const { win, put, moveBy, zoomBy } = window;
 	const [asked, forget] = useAsked(win, range);
