@@ -20,6 +20,7 @@ import time
 import firn
 import otlp
 
+AGENT = "parca_agent:samples:count:cpu:nanoseconds:delta"
 PUSHED = "pushed:samples:count:cpu:nanoseconds:delta"
 STEADY = """- job_name: steady
   scrape_interval: 1s
@@ -206,6 +207,8 @@ def main():
             sender.start()
         reload_often(checks, server, path, scraped.address, 20)
         firn.wait_until(lambda: scraped.sent["/steady"] > 1)
+        if agent:  # it takes some time to begin
+            firn.wait_until(lambda: total(server, AGENT) > 0, 120)
         before = held(server)
         reload_often(checks, server, path, scraped.address, count)
         for sender in senders:
