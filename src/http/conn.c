@@ -257,11 +257,9 @@ void http_finish(struct http_stream *s, const struct http_header *trailers, size
 void http_abort(struct http_stream *s)
 {
 	assert(s->conn);
-	s->state = HTTP_STREAM_FINISHED;
-	if (s->conn->broken)
-		return;
-	if (s->conn->h2)
+	if (s->conn->h2 && !s->conn->broken)
 		http_h2_abort(s);
 	else
 		http_conn_break(s->conn);
+	s->state = HTTP_STREAM_FINISHED;
 }

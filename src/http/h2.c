@@ -401,7 +401,8 @@ void http_h2_finish(struct http_stream *s, const struct http_header *trailers, s
 
 void http_h2_abort(struct http_stream *s)
 {
-	if (nghttp2_submit_rst_stream(
-		    s->conn->h2, NGHTTP2_FLAG_NONE, s->id, NGHTTP2_INTERNAL_ERROR) != 0)
+	bool answered = s->state == HTTP_STREAM_FINISHED && s->body.bytes == 0;
+	uint32_t code = answered ? NGHTTP2_NO_ERROR : NGHTTP2_INTERNAL_ERROR;
+	if (nghttp2_submit_rst_stream(s->conn->h2, NGHTTP2_FLAG_NONE, s->id, code) != 0)
 		http_conn_break(s->conn);
 }

@@ -132,7 +132,8 @@ void http_write_buf(struct http_stream *s, struct buf *b);
 /* Trailers are sent over HTTP/2 only. Finished before the request is whole: the rest of it is
  * dropped, and a connection of HTTP/1 ends. */
 void http_finish(struct http_stream *s, const struct http_header *trailers, size_t trailer_count);
-/* Answer nothing: reset the stream (HTTP/1: end the connection). */
+/* Answer nothing: reset the stream (HTTP/1: end the connection). Answered already, over HTTP/2:
+ * wait no longer for the rest of the request. */
 void http_abort(struct http_stream *s);
 
 /* ---- client side: HTTP/2, one request at a time ---- */

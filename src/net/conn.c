@@ -444,6 +444,16 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 	return any;
 }
 
+/* HTTP/2: an answer that is out while its request goes on would keep the stream's memory for as
+ * long as the peer likes. INT64_MAX: the answer has not ended, or the request has. */
+static int64_t rest_deadline(const struct net_conn *c, const struct net_exchange *x)
+{
+	if (!x->answered || x->whole || http_stream_request(x->stream)->version != HTTP_2 ||
+		http_stream_unsent(x->stream))
+		return INT64_MAX;
+	return x->answered_ns + c->server->config.stall_timeout_ns;
+}
+
 static int64_t turn_deadline(const struct net_exchange *x)
 {
 	return (x->queued || x->paused) && !x->answered ? x->turn_ns : INT64_MAX;
@@ -470,7 +480,7 @@ int64_t net_conn_deadline(const struct net_conn *c)
 	/* Closing waits for the answer to be read. */
 	at = c->stall_ns && c->phase == HTTP_CLOSING ? stall : MIN(at, stall);
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
-		at = MIN(at, MIN(body_deadline(c, x), turn_deadline(x)));
+		at = MIN(at, MIN(rest_deadline(c, x), MIN(body_deadline(c, x), turn_deadline(x))));
 	return at;
 }
 
@@ -483,6 +493,13 @@ void net_conn_give_up_late(struct net_conn *c, int64_t now_ns)
 		next = x->next;
 		if (turn_deadline(x) <= now_ns) {
 			any |= net_exchange_refuse_waiting(x);
+			continue;
+		}
+		if (rest_deadline(c, x) <= now_ns) {
+			metric_add(&c->server->metrics.timeouts, 1);
+			x->whole = true;
+			http_abort(x->stream);
+			any = true;
 			continue;
 		}
 		if (body_deadline(c, x) > now_ns)

@@ -99,6 +99,8 @@ static void set_answered(struct net_exchange *x)
 {
 	x->answered = true;
 	x->answered_ns = clock_monotonic_ns();
+	if (!x->whole)
+		net_loop_look_at(x->server, x->answered_ns + x->server->config.stall_timeout_ns);
 }
 
 void net_exchange_answer(struct net_exchange *x)

@@ -176,7 +176,9 @@ struct net_server_config {
 	size_t memory_max;
 	int64_t idle_timeout_ns;
 	int64_t header_timeout_ns;
-	int64_t stall_timeout_ns; /* a body, or an answer, that makes no way */
+	/* A body, or an answer, that makes no way; over HTTP/2 also a request that goes on so long
+	 * behind its answer. */
+	int64_t stall_timeout_ns;
 	int64_t drain_timeout_ns;
 	uint32_t streams_max; /* threads of streaming RPCs; more are refused */
 	int64_t stream_idle_ns;

@@ -132,6 +132,32 @@ static void ends_bodies_that_stop(void **state)
 	net_server_stop(s);
 }
 
+/* HTTP/2: a request that neither ends nor goes on behind its answer is reset, and its connection
+ * has room for others. */
+static void ends_requests_behind_their_answer(void **state)
+{
+	static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	static const char head[] = "\0\0\6\1\4\0\0\0\1\x83\x84\x86\x41\1h";
+	static const char reset[] = "\0\0\4\3\0\0\0\0\1\0\0\0\0";
+	(void)state;
+	struct net_server_config config = peer_config();
+	config.stall_timeout_ns = MS(300);
+	config.idle_timeout_ns = MS(1000);
+	struct net_server *s = peer_start(&config);
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 10000);
+	int fd = peer_connect(s);
+	CHECK(peer_send(fd, begin, sizeof(begin) - 1));
+	CHECK(peer_send(fd, head, sizeof(head) - 1));
+	CHECK(peer_receive(fd, &out, NULL));
+	CHECK(out.len && memmem(out.data, out.len, reset, sizeof(reset) - 1));
+	assert_int_equal(peer_metric(s, "firn_net_requests_total"), 1);
+	assert_int_equal(peer_metric(s, "firn_net_timeouts_total"), 1);
+	assert_int_equal(peer_metric(s, "firn_net_idle_closed_total"), 1);
+	close(fd);
+	net_server_stop(s);
+}
+
 static void ends_who_does_not_read(void **state)
 {
 	(void)state;
@@ -243,5 +269,6 @@ static void forgets_what_a_child_still_holds(void **state)
 TEST_MAIN(cmocka_unit_test(forgets_what_a_child_still_holds), cmocka_unit_test(ends_slow_heads),
 	cmocka_unit_test(ends_idle_connections), cmocka_unit_test(ends_slow_bodies),
 	cmocka_unit_test(ends_who_does_not_read), cmocka_unit_test(ends_torn_heads_of_http2),
+	cmocka_unit_test(ends_requests_behind_their_answer),
 	cmocka_unit_test(ends_bodies_that_stop), cmocka_unit_test(ends_who_reads_no_more),
 	cmocka_unit_test(leaves_slow_handlers_alone))
