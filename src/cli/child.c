@@ -19,6 +19,7 @@
 
 #include "base/log.h"
 #include "cli/cli.h"
+#include "cli/layout.h"
 #include "cli/startup.h"
 #include "net/net.h"
 #include "os/os.h"
@@ -70,16 +71,6 @@ static int report(const char *name, enum status s, const struct err *e)
 
 /* ---- what a server gives up ---- */
 
-static bool is_firns(const char *name)
-{
-	static const char *const names[] = { "LOCK", "MANIFEST", "agent-spool", "debuginfo",
-		"debuginfod", "export", "log", "parts", "quarantine", "shared", "symbols" };
-	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	return str_starts(str_of(name), STR("MANIFEST.")); /* as os_replace_file() makes them */
-}
-
 /* Refuses a directory that holds files of others, such as a home that was named by mistake. */
 static enum status check_storage(int dir, const char *path, uid_t from, struct err *e)
 {
@@ -92,7 +83,7 @@ static enum status check_storage(int dir, const char *path, uid_t from, struct e
 	struct stat st;
 	for (struct dirent *entry; s == OK && (entry = readdir(d));) {
 		const char *name = entry->d_name;
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || is_firns(name) ||
+		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0 || cli_layout_has(name) ||
 			fstatat(dirfd(d), name, &st, AT_SYMLINK_NOFOLLOW) < 0 || st.st_uid != from)
 			continue;
 		s = err_set(e, E_INVALID,

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "cli/configfile.h"
+#include "cli/layout.h"
 
 static void put(struct buf *out, struct str s)
 {
@@ -169,4 +170,40 @@ void cli_man_keys(const struct cli_group *const *groups, struct buf *out)
 		}
 	}
 	buf_cstr(out, ".SH \"SEE ALSO\"\n.BR firn (1)\n");
+}
+
+static void put_places(const struct cli_layout_entry *l, struct buf *out)
+{
+	for (; l->name; l++) {
+		buf_cstr(out, ".TP\n\\fB");
+		put(out, str_of(l->name));
+		buf_cstr(out, "\\fR\n");
+		put(out, str_of(l->text));
+		if (l->format[0])
+			buf_printf(out, "\nFormat: docs/formats/%s.md.", l->format);
+		buf_u8(out, '\n');
+	}
+}
+
+void cli_man_layout(struct buf *out)
+{
+	put_title(out, "firn-disk-layout", 7);
+	buf_cstr(out, "firn\\-disk\\-layout \\- what firn keeps on disk\n.SH DESCRIPTION\n");
+	put_text(out,
+		"A server keeps all samples, and what gives them names, in one directory, "
+		"--storage-path. Only one server at a time uses it. To back it up, stop the server "
+		"and "
+		"copy it, or use `firn store export` while it runs. To see whether it is whole, "
+		"run "
+		"`firn store verify PATH`.\n"
+		"\n"
+		"Samples, logs and manifests begin with the version of their format. A server that "
+		"meets a newer one does not start and says which file it is; `firn store verify` "
+		"ends with 7.\n");
+	buf_cstr(out, ".SH \"THE STORAGE DIRECTORY\"\n");
+	put_places(cli_layout_storage, out);
+	buf_cstr(out, ".SH \"OTHER PLACES\"\n");
+	put_places(cli_layout_others, out);
+	buf_cstr(out, ".SH \"SEE ALSO\"\n.BR firn (1),\n.BR firn\\-store\\-verify (1),\n"
+		      ".BR firn.yaml (5)\n");
 }

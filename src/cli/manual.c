@@ -20,7 +20,7 @@ static const struct cli_command command = {
 	.args = "DIR",
 	.args_least = 1,
 	.args_most = 1,
-	.text = "Below DIR come man/man1, man/man5, bash-completion/completions, "
+	.text = "Below DIR come man/man1, man/man5, man/man7, bash-completion/completions, "
 		"zsh/site-functions and fish/vendor_completions.d, as they lie below "
 		"/usr/local/share. All of it is made from the tables that read the flags.\n"
 		"\n"
@@ -132,6 +132,8 @@ int cli_manual(int argc, char **argv)
 	bool good = write_commands(dir, &text);
 	cli_man_overview(&manual, &text);
 	good = good && write_file(dir, "man/man1", "firn.1", &text);
+	cli_man_layout(&text);
+	good = good && write_file(dir, "man/man7", "firn-disk-layout.7", &text);
 	cli_complete_bash(&manual, &text);
 	good = good && write_file(dir, "bash-completion/completions", "firn", &text);
 	cli_complete_zsh(&manual, &text);

@@ -36,10 +36,11 @@ static inline struct str cli_manual_summary(const struct cli_command *c)
 	return s;
 }
 
-/* firn(1), firn-VERB(1) and firn.yaml(5), in the man(7) macros. */
+/* firn(1), firn-VERB(1), firn.yaml(5) and firn-disk-layout(7), in the man(7) macros. */
 void cli_man_overview(const struct cli_manual *m, struct buf *out);
 void cli_man_command(const struct cli_command *c, struct buf *out);
 void cli_man_keys(const struct cli_group *const *groups, struct buf *out);
+void cli_man_layout(struct buf *out);
 
 void cli_complete_bash(const struct cli_manual *m, struct buf *out);
 void cli_complete_zsh(const struct cli_manual *m, struct buf *out);

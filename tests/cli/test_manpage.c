@@ -72,5 +72,17 @@ static void writes_the_overview(void **state)
 	HAS(out, "Exit codes: 0 all is well");
 }
 
+static void writes_the_layout(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	buf_init(&out, 1 << 16);
+	cli_man_layout(&out);
+	buf_u8(&out, 0);
+	HAS(out, ".TH \"FIRN-DISK-LAYOUT\" 7 ");
+	HAS(out, ".TP\n\\fBagent\\-spool\\fR\n");
+	HAS(out, "Format: docs/formats/notes.md.\n");
+}
+
 TEST_MAIN(cmocka_unit_test(writes_a_verb), cmocka_unit_test(writes_the_keys),
-	cmocka_unit_test(writes_the_overview))
+	cmocka_unit_test(writes_the_overview), cmocka_unit_test(writes_the_layout))

@@ -22,8 +22,8 @@ static void writes_files(void **state)
 	assert_int_equal(c.code, CLI_OK);
 	static const char *const names[] = { "man/man1/firn.1", "man/man1/firn-store.1",
 		"man/man1/firn-store-verify.1", "man/man1/firn-manual.1",
-		"bash-completion/completions/firn", "zsh/site-functions/_firn",
-		"fish/vendor_completions.d/firn.fish" };
+		"man/man7/firn-disk-layout.7", "bash-completion/completions/firn",
+		"zsh/site-functions/_firn", "fish/vendor_completions.d/firn.fish" };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
 		snprintf(path, sizeof(path), "%s/share/%s", dir, names[i]);
 		assert_int_equal(access(path, R_OK), 0);

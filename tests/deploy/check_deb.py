@@ -48,7 +48,7 @@ def check_files(package, firn):
     wanted |= {f"./etc/firn/{name}.yaml" for name in ("firn", "server", "agent")}
     wanted |= {f"./usr/lib/systemd/system/{unit}.service" for unit in UNITS}
     wanted |= {f"./usr/share/{p.relative_to(package.parent / 'share')}.gz"
-               for p in (package.parent / "share/man").rglob("*.[15]")}
+               for p in (package.parent / "share/man").rglob("*.[157]")}
     expect(set(files) == wanted, f"missing {wanted - set(files)}, too many {set(files) - wanted}")
     expect(all(row[1] == "root/root" for row in rows), "a file is not root's")
     expect(all(row[3] == "2023-11-14" for row in rows), "a time is not SOURCE_DATE_EPOCH's")
