@@ -182,4 +182,4 @@ export const codeChecks = {
 };
 
 /** Those about what only the server of made samples has. */
-export const codeMockOnly = new Set(["what ran when: a row for each thread or value, magnified, moved, and the graph of a stretch", "v on a frame opens its source; where the text is not at hand the way to have it is said", "instructions of a function, with source lines between them"]);
+export const codeMockOnly = new Set(["v on a frame opens its source; where the text is not at hand the way to have it is said", "instructions of a function, with source lines between them"]);

@@ -260,7 +260,8 @@ export function useData(state: State): Data {
 		useNews(graphTick, type?.last ?? 0),
 	);
 	took.current = flame.tookMs;
-	const range = useMemo(() => spanOf(state.range, serverNow()), [state.range, tick]);
+	// also with the first type: a page that is opened before it, and paused, would keep a time without samples
+	const range = useMemo(() => spanOf(state.range, serverNow()), [query, state.range, tick]);
 	const question = useMemo(
 		() => (query === "" ? null : questionOf(state, query)),
 		[query, state.select, state.range, tick],
