@@ -39,14 +39,15 @@
 	X(DOTNET, 9, "dotnet")    X(BEAM, 10, "beam")   X(GO, 11, "go")    \
 	X(RUST, 12, "rust")       X(LUAJIT, 13, "luajit")                 \
 	X(JIT, 14, "jit")         /* machine code without a file */       \
-	X(MARKER, 15, "marker")   /* not code: "[truncated]", … */
+	X(MARKER, 15, "marker")   /* not code: "[truncated]", … */        \
+	X(LUA, 16, "lua")         /* PUC-Rio's; LuaJIT's are LUAJIT */
 /* clang-format on */
 enum frame_kind {
 #define FRAME_KIND_ENUM(name, number, text) FRAME_##name = number,
 	FRAME_KIND_LIST(FRAME_KIND_ENUM)
 #undef FRAME_KIND_ENUM
 };
-#define FRAME_KIND_COUNT 16
+#define FRAME_KIND_COUNT 17
 const char *frame_kind_name(enum frame_kind k);
 enum frame_kind frame_kind_parse(struct str name); /* FRAME_UNKNOWN for others */
 

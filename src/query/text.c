@@ -78,7 +78,8 @@ void query_text_cell(struct query_text *t, struct str s)
 void query_text_binary(struct query_text *t, struct str binary, uint8_t kind)
 {
 	char text[32];
-	if (binary.len || kind <= FRAME_KERNEL || kind >= FRAME_MARKER) {
+	if (binary.len || kind <= FRAME_KERNEL || kind == FRAME_MARKER ||
+		kind >= FRAME_KIND_COUNT) {
 		query_text_cell(t, binary);
 		return;
 	}

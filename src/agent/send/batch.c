@@ -292,7 +292,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 		[RUNTIME_PERL] = FRAME_PERL,
 		[RUNTIME_V8] = FRAME_V8JS,
 		[RUNTIME_RUBY] = FRAME_RUBY,
-		[RUNTIME_LUA] = FRAME_LUAJIT,
+		[RUNTIME_LUA] = FRAME_LUA,
 		[RUNTIME_LUAJIT] = FRAME_LUAJIT,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;

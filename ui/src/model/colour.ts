@@ -156,7 +156,7 @@ export function paintFlame(f: Flame, words: Words, theme: Theme, slots = NO_SLOT
 	for (let i = 0; i < f.count; i++) {
 		const name = f.name[i]!;
 		const kind = words.isKernel(i) ? Kind.kernel : f.kind[i]!;
-		const group = (words.id(i) * 16 + kind) * 2 + bare[name]!;
+		const group = (words.id(i) * 32 + kind) * 2 + bare[name]!;
 		const key = group * SHADES + shades[name]!;
 		let pair = seen.get(key);
 		if (!pair) {

@@ -18,6 +18,7 @@ const KINDS = [
 	"LuaJIT",
 	"JIT",
 	"marker",
+	"Lua",
 ];
 
 /** The runtime of a kind in words: "kernel", "Python"; "" where it is not known. */
