@@ -177,7 +177,7 @@ enum status lua_find(const struct objfile *obj, struct runtime_record *out, stru
 	r.version = row->version;
 	r.layout.lua = row->layout;
 	place_loop(obj, symbols, &r.layout.lua);
-	if (!r.layout.lua.loop[1])
+	if (r.layout.lua.loop[0] >= r.layout.lua.loop[1])
 		return err_set(e, E_UNSUPPORTED, "%s: Lua 5.%u without its loop, luaV_execute",
 			objfile_name(obj), row->version & 0xff);
 	s = place_root(obj, symbols[SYMBOL_IDENT].address, symbols[SYMBOL_LOOP].address, &r, e);

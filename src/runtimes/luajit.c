@@ -49,7 +49,7 @@ enum status luajit_find(const struct objfile *obj, struct runtime_record *out, s
 	if (!vm.address)
 		vm = called_inside(obj, &symbols[SYMBOL_PCALL], INTERPRETER_BYTES_LEAST);
 	place_function(obj, &vm, r.layout.luajit.vm);
-	if (!r.layout.luajit.vm[1])
+	if (r.layout.luajit.vm[0] >= r.layout.luajit.vm[1])
 		return err_set(e, E_UNSUPPORTED, "%s: LuaJIT 2.1 without its interpreter",
 			objfile_name(obj));
 	r.version = 2 << 8 | 1;

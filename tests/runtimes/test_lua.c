@@ -74,6 +74,10 @@ static void refuses_what_it_does_not_know(void **state)
 			E_UNSUPPORTED, "5.9.0 is not known" },
 		{ "no loop", { .symbols = { IDENT, CALL } }, "$LuaVersion: Lua 5.4.6  Copyright",
 			E_UNSUPPORTED, "luaV_execute" },
+		{ "a loop of no bytes",
+			{ .symbols = { IDENT, CALL },
+				.locals = { { "luaV_execute", MADE_TEXT + 0x100, 0 } } },
+			"$LuaVersion: Lua 5.4.6  Copyright", E_UNSUPPORTED, "luaV_execute" },
 	};
 	FOR_EACH_CASE (c, cases) {
 		struct runtime_record r = { .version = 77 };
