@@ -328,6 +328,33 @@ static void only_what_it_names_is_there(void **state)
 	fixture_clean(other);
 }
 
+/* An older manifest was put back, as of a backup: the parts that are newer are kept, and are there
+ * again as the format's page says. */
+static void an_older_one_costs_no_part(void **state)
+{
+	(void)state;
+	char dir[64], path[128], aside[128], manifest[128], before[128];
+	struct notices n;
+	fixture_dir(dir);
+	snprintf(manifest, sizeof(manifest), "%s/MANIFEST", dir);
+	snprintf(before, sizeof(before), "%s/before", dir);
+	store_close(open_told(dir, &n));
+	copy(manifest, before); /* names no part */
+	make_one(dir, path);
+	copy(before, manifest);
+	struct store *s = open_told(dir, &n);
+	CHECK(strstr(n.all, "1 parts are newer than the manifest") != NULL);
+	CHECK(samples_left(s) == 0 && files_in(dir) == 0 && s->next_part > 1);
+	CHECK(metric_get(&s->metrics.quarantined) == 0);
+	store_close(s);
+	snprintf(aside, sizeof(aside), "%s/quarantine%s", dir, strrchr(path, '/'));
+	CHECK(rename(aside, path) == 0 && unlink(manifest) == 0);
+	s = open_told(dir, &n);
+	CHECK(samples_left(s) == COUNTED_SAMPLES);
+	store_close(s);
+	fixture_clean(dir);
+}
+
 /* Without it, and with one of before it was the set, the files say what there is. */
 static void without_it_the_files_tell(void **state)
 {
@@ -420,6 +447,6 @@ TEST_MAIN(cmocka_unit_test(damage_found_by_a_query),
 	cmocka_unit_test(what_cannot_be_removed_goes_later),
 	cmocka_unit_test(no_part_is_written_until_it_is_decided),
 	cmocka_unit_test(a_crash_decides_it), cmocka_unit_test(only_what_it_names_is_there),
-	cmocka_unit_test(without_it_the_files_tell),
+	cmocka_unit_test(an_older_one_costs_no_part), cmocka_unit_test(without_it_the_files_tell),
 	cmocka_unit_test(what_is_left_alone_stays_named),
 	cmocka_unit_test(quarantine_is_tried_again))

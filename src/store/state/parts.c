@@ -267,23 +267,24 @@ static void write_reason(struct store *s, const char *path, const char *reason)
 		(void)!store_io_replace(s->quarantine_dir, name, buf_view(&b), NULL, NULL);
 }
 
-static enum status set_aside(struct store *s, enum status st, const char *to, const char *reason)
-{
-	if (st != OK)
-		return st;
-	metric_add(&s->metrics.quarantined, 1);
-	write_reason(s, to, reason);
-	return OK;
-}
-
-enum status store_quarantine_part(struct store *s, uint64_t id, const char *reason, struct err *e)
+enum status store_take_out(struct store *s, uint64_t id, const char *reason, struct err *e)
 {
 	char to[STORE_PATH_MAX];
 	enum status st =
 		store_path(to, e, "%s/%016llx.part", s->quarantine_dir, (unsigned long long)id);
 	if (st == OK)
 		st = place_take_out(s->place, id, to, e);
-	return set_aside(s, st, to, reason);
+	if (st == OK)
+		write_reason(s, to, reason);
+	return st;
+}
+
+enum status store_quarantine_part(struct store *s, uint64_t id, const char *reason, struct err *e)
+{
+	enum status st = store_take_out(s, id, reason, e);
+	if (st == OK)
+		metric_add(&s->metrics.quarantined, 1);
+	return st;
 }
 
 enum status store_quarantine_copy(
@@ -295,7 +296,11 @@ enum status store_quarantine_copy(
 	enum status st = store_path(to, e, "%s/%.*s", s->quarantine_dir, STR_ARG(name));
 	if (st == OK)
 		st = copy_file(path, to, e);
-	return set_aside(s, st, to, reason);
+	if (st != OK)
+		return st;
+	metric_add(&s->metrics.quarantined, 1);
+	write_reason(s, to, reason);
+	return OK;
 }
 
 static bool forget_part(struct store *s, struct part *p)

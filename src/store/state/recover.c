@@ -2,8 +2,9 @@
 /*
  * The parts are those that the manifest names, and the memtable is the records of the log that no
  * part covers (docs/formats/manifest.md section 1). A file of this store that the manifest does not
- * name was left by a crash, and is removed. Without a manifest that can be read the set is
- * computed: all valid parts that no other part replaces.
+ * name was left by a crash, and is removed; one that is newer than the manifest is set aside.
+ * Without a manifest that can be read the set is computed: all valid parts that no other part
+ * replaces.
  */
 #include "base/clock.h"
 #include "store/state/state.h"
@@ -29,6 +30,7 @@ struct recovery {
 	VEC(uint64_t) replaced;            /* sorted; without such a manifest */
 	VEC(uint64_t) seen;                /* ids of all part files, readable or not */
 	size_t cleared;                    /* files that nobody named */
+	size_t newer;                      /* files that are newer than the manifest */
 	VEC(struct sequence_range) covers; /* sorted by first */
 	uint64_t last_sequence;
 	bool unflushed; /* a table waits for a disk that takes it */
@@ -141,8 +143,25 @@ static enum status found_part(struct recovery *r, uint64_t id, struct err *e)
 	return s == E_INVALID || s == E_UNSUPPORTED ? leave(r, id, e) : s;
 }
 
-/* A file that the manifest does not name. What this store wrote, and a crash left, goes: its
- * samples are elsewhere. What somebody else put there stays. */
+/* A part of this store that is newer than the manifest. Mostly a crash came before the manifest
+ * that was to name it, but an older manifest may have been put back, and then its samples are
+ * nowhere else: it is kept. Where it cannot be moved it stays until the next start. */
+static void keep_newer(struct recovery *r, uint64_t id)
+{
+	struct err e = { 0 };
+	enum status st = store_take_out(r->s, id,
+		"the part is newer than the MANIFEST: a crash left it, and its samples are in "
+		"others, or an older MANIFEST was put back",
+		&e);
+	if (st == OK)
+		r->newer++;
+	else
+		store_say(r->s, "part %016llx is newer than the manifest and is not read: %s",
+			(unsigned long long)id, err_text(&e, st));
+}
+
+/* A file that the manifest does not name. A part of this store that is older than the manifest had
+ * left the set, or never came into it: it goes. What somebody else put there stays. */
 static enum status found_unnamed(struct recovery *r, uint64_t id, struct err *e)
 {
 	struct part *p;
@@ -163,10 +182,13 @@ static enum status found_unnamed(struct recovery *r, uint64_t id, struct err *e)
 			"import "
 			"takes the samples of another store",
 			part_path(p));
-	r->cleared += ours;
 	part_unref(p);
-	if (ours)
+	if (ours && id >= r->manifest.next_part) {
+		keep_newer(r, id);
+	} else if (ours) {
+		r->cleared++;
 		store_discard(r->s, id);
+	}
 	return OK;
 }
 
@@ -194,6 +216,11 @@ static enum status find_parts(struct recovery *r, struct err *e)
 			r->s->next_part = MAX(r->s->next_part, id + 1);
 	}
 	s = s == OK ? place_list(r->s->place, found_id, r, e) : s;
+	if (s == OK && r->newer)
+		store_say(r->s,
+			"%zu parts are newer than the manifest, and are in quarantine: a crash "
+			"left them, or an older MANIFEST was put back",
+			r->newer);
 	if (s == OK && r->cleared)
 		store_say(r->s,
 			"%zu part files that the manifest does not name were removed: a crash left "

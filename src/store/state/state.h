@@ -151,6 +151,9 @@ void store_collect_garbage(struct store *s);
 void store_quarantine(struct store *s, struct part *p, const char *reason);
 NODISCARD enum status store_quarantine_part(
 	struct store *s, uint64_t id, const char *reason, struct err *e);
+/* The same of a part that is not damaged: it is not counted. */
+NODISCARD enum status store_take_out(
+	struct store *s, uint64_t id, const char *reason, struct err *e);
 /* A copy of a file of the log; the file stays where it is. */
 NODISCARD enum status store_quarantine_copy(
 	struct store *s, const char *path, const char *reason, struct err *e);
