@@ -140,7 +140,7 @@ void store_view_close(struct store_view *v);
 
 /* The locations without lines of all samples, of every tenant: what their names are made from. A
  * location comes once for each part or memtable that has it. E_LIMIT: the symbols of a part take
- * more memory than a query may have. */
+ * more memory than a query may have. E_UNSUPPORTED: a part of a newer firn lies there. */
 NODISCARD enum status store_locations(
 	struct store *s, const struct profile_locations *to, void *ctx, struct err *e);
 

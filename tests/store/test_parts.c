@@ -386,6 +386,8 @@ static void without_it_the_files_tell(void **state)
 	fixture_clean(dir);
 }
 
+static const struct profile_locations no_locations; /* nobody is told */
+
 /* A part that cannot be read now stays named, and is there again with the firn that reads it. */
 static void what_is_left_alone_stays_named(void **state)
 {
@@ -406,6 +408,7 @@ static void what_is_left_alone_stays_named(void **state)
 	for (uint32_t i = 2; i < 4; i++) {
 		struct store *s = open_told(dir, &n);
 		CHECK(strstr(n.all, "left alone") != NULL);
+		CHECK(store_locations(s, &no_locations, NULL, &e) == E_UNSUPPORTED);
 		CHECK(counted_append(s, i, NULL) == OK);
 		CHECK_OK(store_flush(s, &e), &e);
 		CHECK(samples_left(s) == (i - 1) * COUNTED_SAMPLES);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tables say which locations there are, whatever samples have them: no row is read. One source
- * after the other, each forgotten before the next.
+ * after the other, each forgotten before the next. Where a part of a newer firn lies, nothing is
+ * told: its locations would be missing, and their names would be thrown away.
  */
 #include "store/read/view.h"
 
@@ -50,6 +51,9 @@ enum status store_locations(
 	struct store_view *v;
 	struct err local = { 0 };
 	e = e ? e : &local;
+	if (store->newer.len)
+		return err_set(e, E_UNSUPPORTED,
+			"%zu parts of a newer firn may have other locations", store->newer.len);
 	enum status s = store_view_open(store, STR(""), &v, e);
 	if (s != OK)
 		return s;
