@@ -39,6 +39,8 @@ struct agent {
 	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
 	struct thread_contexts thread_contexts;
+	int64_t contexts_from_ns;  /* no process is looked at for them before */
+	int64_t contexts_until_ns; /* and in this interval none after */
 	struct jitnames *jitnames; /* NULL: JIT code has no names */
 	struct handover *handover;
 	struct sampler *sampler;

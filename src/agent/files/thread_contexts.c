@@ -73,6 +73,7 @@ enum status thread_contexts_find(
 {
 	struct reading r = { 0 };
 	uint32_t opened = 0;
+	int64_t begun = clock_monotonic_ns();
 	r.files = calloc(THREAD_CONTEXTS_FILES_MAX, sizeof(*r.files));
 	if (!r.files)
 		return E_NOMEM;
@@ -82,7 +83,8 @@ enum status thread_contexts_find(
 		uint64_t hash, *none = place_of(t, &r.files[i].key, &hash);
 		if (*none == hash)
 			continue;
-		if (opened++ == THREAD_CONTEXTS_OPEN_MAX)
+		bool is_late = opened && clock_monotonic_ns() - begun > THREAD_CONTEXTS_FIND_NS;
+		if (is_late || opened++ == THREAD_CONTEXTS_OPEN_MAX)
 			break;
 		found = find_in_file(pid, &r.files[i], out);
 		if (!found)
