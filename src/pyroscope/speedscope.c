@@ -25,7 +25,7 @@ struct file {
 	const struct speedscope *in;
 	struct str *frames;
 	uint32_t frame_count;
-	struct buf text; /* folded stacks */
+	struct buf text; /* folded stacks of all profiles, so that the limit is the file's */
 	double factor;
 	struct err *e;
 };
@@ -56,6 +56,8 @@ static enum status put_frame(struct file *f, const struct conf_node *n, bool fir
 	if (!first)
 		buf_u8(&f->text, ';');
 	struct str name = f->frames[at].len ? f->frames[at] : STR("[unknown]");
+	if (f->text.failed || name.len > f->text.max - f->text.len)
+		return err_set(f->e, E_LIMIT, "more than %zu bytes of stacks", f->text.max);
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.p[i];
 		buf_u8(&f->text, (uint8_t)(c == ';' ? ':' : c == '\n' || c == '\r' ? ' ' : c));
@@ -170,6 +172,7 @@ static enum status read_profile(struct file *f, const struct conf_node *profile,
 		.time_ns = f->in->time_ns,
 		.duration_ns = f->in->duration_ns };
 	struct text_type own;
+	size_t begun = f->text.len;
 	enum status s = choose_type(f, text_at(profile, "unit"), several, a, &b);
 	if (s == OK)
 		s = text_type_of(&service, &own, f->e); /* takes its suffix off */
@@ -177,7 +180,6 @@ static enum status read_profile(struct file *f, const struct conf_node *profile,
 		s = labels_add(&labels, out, STR("profile_name"), text_at(profile, "name"), f->e);
 	if (s == OK)
 		s = labels_intern(&labels, out, service, &b.resource, f->e);
-	buf_clear(&f->text);
 	if (s == OK && str_eq(kind, STR("sampled")))
 		s = read_sampled(f, profile);
 	else if (s == OK && str_eq(kind, STR("evented")))
@@ -186,7 +188,7 @@ static enum status read_profile(struct file *f, const struct conf_node *profile,
 		s = err_set(f->e, E_INVALID, "type \"%.*s\"", STR_ARG(str_sub(kind, 0, 32)));
 	if (s == OK && buf_status(&f->text) != OK)
 		s = err_set(f->e, E_LIMIT, "more than %zu bytes of stacks", f->text.max);
-	b.bytes = buf_view(&f->text);
+	b.bytes = str_sub(buf_view(&f->text), begun, f->text.len);
 	return s == OK ? text_decode(&b, out, f->e) : s;
 }
 
