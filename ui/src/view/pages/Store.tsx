@@ -36,7 +36,7 @@ const TROUBLES: readonly [name: string, label: string, says: string][] = [
 	["firn_otlp_rejected_profiles_total", "reason", "profiles rejected"],
 	["firn_store_refused_batches_total", "reason", "batches refused for want of"],
 	["firn_store_quarantined_files_total", "", "damaged files set aside"],
-	["firn_queries_failed_total", "", "questions that failed"],
+	["firn_queries_failed_total", "", "queries refused or given up"],
 	["firn_net_overloaded_total", "", "requests sent away because of load"],
 	["firn_auth_refused_total", "reason", "requests refused (password, token, scope)"],
 	["firn_scrapes_failed_total", "", "scrapes that failed (see Targets)"],
