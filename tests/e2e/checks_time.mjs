@@ -27,6 +27,9 @@ export const timeChecks = {
 		await waitParameter(page, "view", "time");
 		await page.waitForSelector(STRIP);
 		await page.selectOption("[data-testid=time] [aria-label=Rows]", "comm");
+		await waitParameter(page, "time_by", "comm");
+		// rows of threads or CPUs stay until those of programs are there
+		await page.waitForFunction(() => /\D/.test(document.querySelector(".time-name b")?.textContent ?? ""));
 		await until(async () => ({ ok: await isPainted(page), said: "an empty row" }), "calls are painted");
 		const whole = await stretch(page);
 		await page.click("[aria-label='Shorter stretch']");
@@ -64,6 +67,21 @@ export const timeChecks = {
 		await painted(page);
 		assert.ok(parameter(page, "select"));
 		assert.match(parameter(page, "query"), /comm="/);
+	},
+
+	async "what ran when, by the label of the link, grouped and filtered"({ page, url }) {
+		await page.goto(`${url}/?paused=1&view=time&time_by=comm&group=runtime`);
+		const row = page.locator(".time-name").first();
+		await row.click();
+		await page.waitForSelector(".time-name[aria-expanded=true]");
+		assert.equal(await page.locator("[data-testid=time] [aria-label=Rows]").inputValue(), "comm");
+		const height = async () => (await page.locator(STRIP).first().boundingBox()).height;
+		const grouped = await height();
+		await page.goto(`${url}/?paused=1&view=time&time_by=comm`);
+		await row.click();
+		await until(async () => ({ ok: (await height()) > grouped, said: `${grouped} ${await height()}` }), "functions are more levels than runtimes");
+		await page.goto(`${url}/?paused=1&view=time&time_by=comm&filter=hide:name:%2F.%2F`);
+		await page.waitForSelector("text=The filters leave nothing in this stretch");
 	},
 
 	async "a chart of too many calls says so, with a way out"({ page, url }) {

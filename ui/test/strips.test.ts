@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { buildFlame, type Flame } from "../src/model/flame.ts";
-import { callAt, keptBy, layStrips, stretchOf } from "../src/model/strips.ts";
+import { buildFlame, type Flame, nodeName } from "../src/model/flame.ts";
+import { filterStrips } from "../src/model/strip_filter.ts";
+import { callAt, layStrips, stretchOf } from "../src/model/strips.ts";
 
 const MS = 1e6;
 /** Nodes: parent, name, value in milliseconds, begin in milliseconds; names below "*" are values of a label. */
@@ -72,18 +73,32 @@ test("calls of threads that share a row, and merged samples, fit into their time
 	assert.ok(t.start[2]! + t.length[2]! <= 21_100.001, "both within a second");
 });
 
-test("filters leave places empty", () => {
-	const { flame } = chart([
+test("filters and groups hold as in a graph; where stacks are dropped nothing ran", () => {
+	const { flame, time } = chart([
 		[0, "main", 40, 0],
 		[1, "f", 20, 0],
 		[2, "x", 10, 0],
 		[1, "g", 10, 30],
+		[0, "z", 10, 500],
 	]);
-	const kept = (op: "only" | "drop" | "hide") => [...keptBy(flame, [{ op, field: "name", text: '"f"' }])!].slice(1);
-	assert.deepEqual(kept("only"), [1, 1, 1, 0]);
-	assert.deepEqual(kept("drop"), [1, 0, 0, 1]);
-	assert.deepEqual(kept("hide"), [1, 0, 1, 1]);
-	assert.equal(keptBy(flame, []), null);
+	const whole = layStrips(flame, time, 0, "");
+	/** "level name from-to" of each call. */
+	const calls = (op: "only" | "drop" | "hide", text: string) => {
+		const s = filterStrips(whole, [{ op, field: "name", text }], "function");
+		return [...s.order].map((i) => `${s.level[i]} ${nodeName(s.flame, i)} ${Math.round(s.start[i]!)}-${Math.round(s.start[i]! + s.length[i]!)}`);
+	};
+	assert.deepEqual(calls("only", '"f"'), ["0 main 0-20", "1 f 0-20", "2 x 0-10"]);
+	assert.deepEqual(calls("only", '"g"'), ["0 main 30-40", "1 g 30-40"]);
+	assert.deepEqual(calls("drop", '"x"'), ["0 main 10-40", "1 f 10-20", "1 g 30-40", "0 z 500-510"]);
+	assert.deepEqual(calls("drop", '"f"'), ["0 main 20-40", "1 g 30-40", "0 z 500-510"]);
+	assert.deepEqual(calls("hide", '"f"'), ["0 main 0-40", "1 x 0-10", "1 g 30-40", "0 z 500-510"]);
+	assert.deepEqual(calls("hide", '"main"'), ["0 f 0-20", "1 x 0-10", "0 g 30-40", "0 z 500-510"]);
+	assert.deepEqual(calls("only", '"nobody"'), []);
+	assert.equal(filterStrips(whole, [], "function"), whole);
+	const x = filterStrips(whole, [{ op: "drop", field: "name", text: '"x"' }], "function");
+	assert.deepEqual([x.flame.total, x.rows[0]!.total, x.flame.self[1], x.rows[0]!.depth].map((v) => Math.round(v!)), [40 * MS, 40 * MS, 10 * MS, 2]);
+	const runtime = filterStrips(whole, [], "runtime");
+	assert.deepEqual([runtime.flame.count, Math.round(runtime.length[1]!), runtime.rows[0]!.depth], [3, 40, 1]);
 });
 
 test("the stretch that is asked for has about as many samples as can be read", () => {

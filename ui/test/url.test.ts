@@ -45,6 +45,7 @@ test("every part of the state goes there and back", () => {
 		shift: "1d",
 		absolute: true,
 		byTotal: true,
+		timeBy: "",
 	};
 	assert.deepEqual(parseUrl(formatUrl(state)), state);
 });

@@ -85,7 +85,7 @@ interface Grown {
 }
 
 /** Numbers for what makes a node one, and the number of its text. */
-function identities(f: Flame, group: Group) {
+export function identities(f: Flame, group: Group) {
 	const strings = [...f.strings];
 	const numbers = new Map<string | number, number>();
 	const numberOf = (key: string | number) => {

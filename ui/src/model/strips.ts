@@ -5,7 +5,6 @@
  * row's are shortened by as much as its busiest moment asks for. Merged samples lie at multiples of ten seconds,
  * and fill the time after it.
  */
-import { type Filter, hitsOf } from "./filter.ts";
 import { type Flame, Kind } from "./flame.ts";
 import type { Span } from "./time.ts";
 
@@ -60,7 +59,7 @@ function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number
 }
 
 /** The binary that most of the row's own values are in. */
-function busiestOf(f: Flame, nodes: Int32Array): string {
+export function busiestOf(f: Flame, nodes: Int32Array): string {
 	const sums = new Map<string, number>();
 	for (const node of nodes) {
 		if (f.kind[node] !== Kind.kernel) {
@@ -130,34 +129,7 @@ export function layStrips(f: Flame, time: readonly number[], beginMs: number, by
 		return { value, total, from, to: count, depth, busiest, fromMs: start[tops[0]!] ?? 0, toMs: cursor };
 	});
 	rows.sort((a, b) => b.total - a.total);
-	return { flame: f, rows, order, start, length, level };
-}
-
-/** 1 for each node that the filters leave; null: all of them. What is left out leaves its place empty. */
-export function keptBy(f: Flame, filters: readonly Filter[]): Uint8Array | null {
-	const tests = filters.map((filter) => ({ op: filter.op, hits: hitsOf(f, filter) })).filter((test) => test.hits !== null);
-	if (tests.length === 0) {
-		return null;
-	}
-	const kept = new Uint8Array(f.count).fill(1);
-	for (const { op, hits } of tests) {
-		/** 1: a caller, or the node itself, is such a frame; 2: something below it is. */
-		const met = new Uint8Array(f.count);
-		for (let i = 1; i < f.count; i++) {
-			met[i] = hits!(i) ? 1 : met[f.parent[i]!]!;
-		}
-		for (let i = f.count - 1; op === "only" && i > 0; i--) {
-			const p = f.parent[i]!;
-			if (met[i]! > 0 && met[p] === 0) {
-				met[p] = 2;
-			}
-		}
-		for (let i = 1; i < f.count; i++) {
-			const isKept = op === "only" ? met[i]! > 0 : op === "drop" ? met[i] === 0 : !hits!(i);
-			kept[i] = isKept ? kept[i]! : 0;
-		}
-	}
-	return kept;
+	return { flame: f, rows, order: order.subarray(0, count), start, length, level };
 }
 
 /** The call at an instant on a level of a row, or -1. */

@@ -43,6 +43,8 @@ export interface State {
 	zoom: string;
 	search: string;
 	view: View;
+	/** The label that the chart over time has a row for each value of; "": one row; null: the usual one. */
+	timeBy: string | null;
 	/** Callers first. */
 	invert: boolean;
 	/** The function that the graph is about, from wherever it is called; "" for all. */
@@ -87,6 +89,7 @@ export const DEFAULTS: State = {
 	zoom: "",
 	search: "",
 	view: "both",
+	timeBy: null,
 	invert: false,
 	focus: "",
 	sandwich: false,
@@ -167,6 +170,7 @@ export function parseUrl(search: string): State {
 		zoom: p.get("zoom") ?? "",
 		search: p.get("search") ?? "",
 		view: oneOf(p.get("view"), VIEWS),
+		timeBy: p.get("time_by"),
 		invert: p.get("invert") === "1",
 		focus: p.get("focus") ?? "",
 		sandwich: p.get("sandwich") === "1",
@@ -205,6 +209,9 @@ export function formatUrl(s: State): string {
 		put("select", `${iso(s.select.fromMs)}~${iso(s.select.toMs)}`);
 	}
 	put("view", s.view, DEFAULTS.view);
+	if (s.timeBy !== null) {
+		p.set("time_by", s.timeBy);
+	}
 	put("invert", s.invert ? "1" : "");
 	put("focus", s.focus);
 	put("sandwich", s.sandwich ? "1" : "");

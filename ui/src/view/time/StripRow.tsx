@@ -38,7 +38,7 @@ export function StripRow(props: {
 		const ms = scene.win.fromMs + (e.clientX - box.left) * perPx;
 		const step = scene.open ? LEVEL_PX : box.height / Math.max(1, scene.row.depth);
 		const node = callAt(scene.strips, scene.row, ms, Math.floor((e.clientY - box.top) / step));
-		hover(node >= 0 && scene.kept && !scene.kept[node] ? -1 : node, { x: e.clientX, y: e.clientY });
+		hover(node, { x: e.clientX, y: e.clientY });
 	};
 	return (
 		<canvas

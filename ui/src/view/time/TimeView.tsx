@@ -9,7 +9,8 @@ import { paintFlame, type Paint, type Slots, type Theme } from "../../model/colo
 import { magnify } from "../../model/magnify.ts";
 import type { Matcher } from "../../model/search.ts";
 import { withMatcher } from "../../model/selector.ts";
-import { keptBy, layStrips, type Strip, type Strips } from "../../model/strips.ts";
+import { filterStrips } from "../../model/strip_filter.ts";
+import { layStrips, type Strip, type Strips } from "../../model/strips.ts";
 import { formatClock, type Span, toApiTime } from "../../model/time.ts";
 import { formatShare, formatValue } from "../../model/units.ts";
 import type { State } from "../../model/url.ts";
@@ -63,7 +64,6 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	const [open, setOpen] = useState<string | null>(null);
 	const [tip, setTip] = useState<{ node: number; at: Point }>({ node: -1, at: { x: 0, y: 0 } });
 	const paint: Paint = useMemo(() => paintFlame(flame, new Words(flame, split), theme, slots), [flame, split, theme, slots]);
-	const kept = useMemo(() => keptBy(flame, state.filters), [flame, state.filters]);
 	const hit = useMemo(() => {
 		const names = matcher && Uint8Array.from(flame.strings, (s) => (s !== "" && matcher(s) ? 1 : 0));
 		return names && Uint8Array.from(flame.name, (name) => names[name]!);
@@ -83,7 +83,7 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 		<div class="time-rows" ref={box} role="list">
 			{shown.map((row) => {
 				const isOpen = row.value === open;
-				const scene = { strips, row, win, open: isOpen, paint, kept, hit, text: colours.text, textDim: colours.textDim, font: colours.font };
+				const scene = { strips, row, win, open: isOpen, paint, hit, text: colours.text, textDim: colours.textDim, font: colours.font };
 				const toggle = () => setOpen(isOpen ? null : row.value);
 				return (
 					<div class="time-row" role="listitem" key={row.value}>
@@ -126,17 +126,16 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 }
 
 /** Which label the rows are of: threads, where samples have them. */
-function useLabel(data: Data): [string, (by: string) => void] {
-	const [by, setBy] = useState<string | null>(null);
-	const usual = ["thread_id", "cpu"].find((label) => data.labels.includes(label)) ?? data.labels[0] ?? "";
-	return [by ?? usual, setBy];
+function labelOf(data: Data, state: State): string {
+	return state.timeBy ?? ["thread_id", "cpu"].find((label) => data.labels.includes(label)) ?? data.labels[0] ?? "";
 }
 
 /** In the place of graph and table. */
 export function TimeView(props: TimeProps) {
 	const { data } = props;
 	const { span } = data;
-	const [by, setBy] = useLabel(data);
+	const by = labelOf(data, props.state);
+	const choices = data.labels.includes(by) || by === "" ? data.labels : [by, ...data.labels];
 	const query = data.question?.query ?? "";
 	const frozen = useRef(span);
 	const key = JSON.stringify([query, props.state.range, props.state.select]);
@@ -154,7 +153,9 @@ export function TimeView(props: TimeProps) {
 	const id = query === "" ? null : JSON.stringify(["chart", query, by, asked]);
 	const question = { query, from: toApiTime(asked.fromMs), to: toApiTime(asked.toMs) };
 	const chart = useQuery(id, 0, (signal) => getChart(question, by, signal));
-	const strips = useMemo(() => chart.data && layStrips(chart.data.flame, chart.data.time, chart.data.begin, chart.data.by), [chart.data]);
+	const { filters, group } = props.state;
+	const laid = useMemo(() => chart.data && layStrips(chart.data.flame, chart.data.time, chart.data.begin, chart.data.by), [chart.data]);
+	const strips = useMemo(() => laid && filterStrips(laid, filters, group), [laid, filters, group]);
 	const body = useRef<HTMLDivElement>(null);
 	const wheel = useRef((_: WheelEvent) => {});
 	wheel.current = (e) => {
@@ -195,8 +196,8 @@ export function TimeView(props: TimeProps) {
 			<div class="time-bar">
 				<label class="by">
 					a row for each
-					<select value={by} aria-label="Rows" onChange={(e) => setBy(e.currentTarget.value)}>
-						{data.labels.map((label) => (
+					<select value={by} aria-label="Rows" onChange={(e) => go({ timeBy: e.currentTarget.value })}>
+						{choices.map((label) => (
 							<option key={label} value={label}>
 								{label}
 							</option>
@@ -241,7 +242,7 @@ export function TimeView(props: TimeProps) {
 				<Loading text="Asking for the calls by time" trouble={chart.trouble} />
 			) : strips.rows.length === 0 ? (
 				<div class="blank in-panel">
-					<h2>No samples in this stretch</h2>
+					<h2>{laid!.rows.length > 0 ? "The filters leave nothing in this stretch" : "No samples in this stretch"}</h2>
 					<button type="button" class="button" disabled={whole} onClick={() => zoomBy(4)}>
 						Show more time
 					</button>

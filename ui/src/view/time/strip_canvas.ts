@@ -22,8 +22,6 @@ export interface StripScene {
 	win: Span;
 	open: boolean;
 	paint: Paint;
-	/** 0: the call is filtered out; null: none is. */
-	kept: Uint8Array | null;
 	/** 1: the call matches what is searched for; null: nothing is. */
 	hit: Uint8Array | null;
 	text: string;
@@ -54,9 +52,7 @@ function* seen(s: StripScene, width: number): Generator<[node: number, left: num
 			continue;
 		}
 		free[level] = Math.max(Math.ceil(right), Math.floor(left) + 1);
-		if (!s.kept || s.kept[node]) {
-			yield [node, Math.max(0, left), Math.min(width, right)];
-		}
+		yield [node, Math.max(0, left), Math.min(width, right)];
 		k++;
 	}
 }
