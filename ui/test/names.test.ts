@@ -24,6 +24,8 @@ test("arguments go, receivers and namespaces stay", () => {
 	assert.equal(shortName("block in <main>"), "block in <main>");
 	assert.equal(shortName("order.<locals>.<genexpr>"), "order.<locals>.<genexpr>");
 	assert.equal(shortName("java.lang.String.<init>"), "java.lang.String.<init>");
+	assert.equal(shortName("function <app.lua:12>"), "function <app.lua:12>");
+	assert.equal(shortName("(anonymous) app.js:24"), "(anonymous) app.js:24");
 	assert.equal(shortName("(no name)"), "(no name)");
 	assert.equal(shortName("f"), "f");
 });

@@ -31,11 +31,16 @@ function fitPlace(file: string, offset: string, room: number): string {
 
 /**
  * Groups that belong to a name: Go's receivers, Python's "f.<locals>.<lambda>", Ruby's "block in <main>",
- * namespaces without a name.
+ * Lua's "function <app.lua:12>", namespaces and JavaScript's functions without a name.
  */
 function isPartOfName(name: string, at: number): boolean {
 	const before = name[at - 1];
-	return before === "." || name.startsWith(" in <", at - 4) || name.startsWith("(anonymous namespace)", at);
+	return (
+		before === "." ||
+		name.startsWith(" in <", at - 4) ||
+		name.startsWith("function <", at - 9) ||
+		name.startsWith("(anonymous", at)
+	);
 }
 
 /** Where the group that opens at `at` ends; the end of the text where it is not closed. */
