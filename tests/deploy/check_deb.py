@@ -7,6 +7,7 @@ tests/deploy/prove installs it in an empty Debian.
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -45,6 +46,10 @@ def check_files(package, firn):
               "./usr/share/fish/vendor_completions.d/firn.fish",
               "./usr/share/man/man1/firn-up.1.gz", "./usr/share/man/man5/firn.yaml.5.gz"}
     wanted |= {f"./usr/share/doc/firn/{p.relative_to(ROOT)}" for p in (ROOT / "LICENSES").iterdir()}
+    wanted |= {"./usr/share/doc/firn/html/" + re.sub(r"\.md$", ".html", str(p.relative_to(ROOT / "docs")))
+               for p in (ROOT / "docs").rglob("*") if p.suffix in (".md", ".png")}
+    wanted |= {f"./usr/share/doc/firn/html/{name}" for name in ("style.css", "index.html", "ARCHITECTURE.html",
+                                                               "CONTRIBUTING.html", "STYLE.html")}
     wanted |= {f"./etc/firn/{name}.yaml" for name in ("firn", "server", "agent")}
     wanted |= {f"./usr/lib/systemd/system/{unit}.service" for unit in UNITS}
     wanted |= {f"./usr/share/{p.relative_to(package.parent / 'share')}.gz"
@@ -94,7 +99,7 @@ def check_installed(package):
 
 
 def main():
-    for tool in ("dpkg-deb", "dpkg-shlibdeps"):
+    for tool in ("dpkg-deb", "dpkg-shlibdeps", "lowdown"):
         if not shutil.which(tool):
             print(f"skipped: no {tool}")
             return SKIPPED
