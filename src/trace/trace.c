@@ -169,15 +169,16 @@ static void put_request(const struct trace *t, uint32_t count, struct buf *b)
 	pb_end(b, of_resource);
 }
 
-static enum status send_http(struct trace *t, struct str message, struct buf *answer, struct err *e)
+static enum status send_http(
+	struct trace *t, struct str message, int64_t timeout_ns, struct buf *answer, struct err *e)
 {
 	int code = 0;
 	enum status s = fetch_post(t->fetch, "/v1/traces", "application/x-protobuf", message,
-		TRACE_SEND_TIMEOUT_NS, &code, answer, e);
+		timeout_ns, &code, answer, e);
 	return s == OK && code != 200 ? err_set(e, E_UNAVAILABLE, "HTTP status %d", code) : s;
 }
 
-static enum status send_batch(struct trace *t, uint32_t count, struct err *e)
+static enum status send_batch(struct trace *t, uint32_t count, int64_t timeout_ns, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf message, answer;
 	bool retry;
@@ -188,12 +189,12 @@ static enum status send_batch(struct trace *t, uint32_t count, struct err *e)
 	if (s != OK)
 		return err_set(e, s, "a batch of spans");
 	if (t->fetch)
-		return send_http(t, buf_view(&message), &answer, e);
-	return net_client_rpc(t->client, GRPC_PATH, buf_view(&message), TRACE_SEND_TIMEOUT_NS,
-		&answer, &retry, e);
+		return send_http(t, buf_view(&message), timeout_ns, &answer, e);
+	return net_client_rpc(
+		t->client, GRPC_PATH, buf_view(&message), timeout_ns, &answer, &retry, e);
 }
 
-static void send_waiting(struct trace *t)
+static void send_waiting(struct trace *t, int64_t timeout_ns)
 {
 	struct err e = { 0 };
 	pthread_mutex_lock(&t->lock);
@@ -205,20 +206,33 @@ static void send_waiting(struct trace *t)
 	pthread_mutex_unlock(&t->lock);
 	if (!count)
 		return;
-	enum status s = send_batch(t, count, &e);
+	enum status s = send_batch(t, count, timeout_ns, &e);
 	metric_add(s == OK ? &t->metrics.sent : &t->metrics.failed, count);
+	if (s == E_CANCELED) /* by the end */
+		return;
 	if (t->told && (s != OK) != t->fails)
 		t->told(s, &e);
 	t->fails = s != OK;
+}
+
+/* A call ends once `wake_fd` can be read; -1: not so. */
+static void interrupt_by(struct trace *t, int wake_fd)
+{
+	if (t->fetch)
+		fetch_interrupt(t->fetch, wake_fd, 0);
+	else
+		net_client_interrupt(t->client, wake_fd, 0);
 }
 
 static void *run(void *ctx)
 {
 	struct trace *t = ctx;
 	struct pollfd p = { .fd = t->wake_fd, .events = POLLIN };
+	interrupt_by(t, t->wake_fd);
 	while (poll(&p, 1, (int)(TRACE_EVERY_NS / NS_PER_MS)) <= 0)
-		send_waiting(t);
-	send_waiting(t);
+		send_waiting(t, TRACE_SEND_TIMEOUT_NS);
+	interrupt_by(t, -1);
+	send_waiting(t, TRACE_LAST_TIMEOUT_NS);
 	return NULL;
 }
 

@@ -17,6 +17,7 @@
 #define TRACE_NAME_MAX 128     /* bytes of a route's name; the rest is cut off */
 #define TRACE_EVERY_NS ((int64_t)5 * 1000000000)
 #define TRACE_SEND_TIMEOUT_NS ((int64_t)10 * 1000000000)
+#define TRACE_LAST_TIMEOUT_NS ((int64_t)2 * 1000000000) /* of what waits at the end */
 #define TRACE_BATCH_BYTES_MAX ((size_t)2 << 20)
 
 struct trace_config {
@@ -51,7 +52,8 @@ struct trace;
 /* Texts of the configuration outlive it. E_INVALID: no address. */
 NODISCARD enum status trace_open(
 	const struct trace_config *c, trace_told_fn *told, struct trace **out, struct err *e);
-/* Sends what waits, if the collector is there, and ends; NULL is fine. */
+/* Breaks off the call that is under way, sends what waits within TRACE_LAST_TIMEOUT_NS, and ends;
+ * NULL is fine. */
 void trace_close(struct trace *t);
 /* Does nothing where the request belongs to a trace that is not sampled. */
 void trace_add(struct trace *t, const struct trace_span *span);
