@@ -10,6 +10,7 @@
 #include "os/os.h"
 
 #define METADATA "http://169.254.169.254"
+#define CONTAINER "http://169.254.170.2" /* ECS */
 #define STS_VERSION "2011-06-15"
 #define SHOWN_BYTES 200
 
@@ -307,7 +308,9 @@ static enum status find_keys(struct aws_session *x, struct err *e)
 	const char *token = variable("AWS_SESSION_TOKEN");
 	const char *identity = variable("AWS_WEB_IDENTITY_TOKEN_FILE");
 	const char *role = variable("AWS_ROLE_ARN");
+	const char *relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
 	const char *container = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
+	char url[FETCH_URL_MAX];
 	bool found = false;
 	if (c->access_key)
 		return keep_keys(x, str_of(c->access_key), str_of(c->secret_key), STR(""), e);
@@ -318,6 +321,10 @@ static enum status find_keys(struct aws_session *x, struct err *e)
 	enum status s = keys_of_file(x, &found, e);
 	if (s != OK || found)
 		return s;
+	if (relative) {
+		snprintf(url, sizeof(url), CONTAINER "%s", relative);
+		container = url;
+	}
 	return container ? keys_of_container(x, container, e) : keys_of_instance(x, e);
 }
 

@@ -6,10 +6,10 @@
  * these that has any, as in Amazon's SDKs: the configuration; AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; a
  * profile of the file of credentials (AWS_SHARED_CREDENTIALS_FILE, ~/.aws/credentials); the
- * container (AWS_CONTAINER_CREDENTIALS_FULL_URI, with its token); the role of the instance that
- * this runs on (its metadata service, version 2). They are looked for in each run, since most last
- * an hour. Source: docs.aws.amazon.com: sdkref/latest/guide, STS/latest/APIReference,
- * AWSEC2/latest/UserGuide/instancedata-data-retrieval.html.
+ * container (AWS_CONTAINER_CREDENTIALS_RELATIVE_URI, of ECS, or _FULL_URI, with its token); the
+ * role of the instance that this runs on (its metadata service, version 2). They are looked for in
+ * each run, since most last an hour. Source: docs.aws.amazon.com: sdkref/latest/guide,
+ * STS/latest/APIReference, AWSEC2/latest/UserGuide/instancedata-data-retrieval.html.
  */
 #pragma once
 
