@@ -408,6 +408,7 @@ static enum status answer_snapshot(const struct query_engine *engine, const stru
 	CLEANUP(buf_deinit) struct buf profile;
 	buf_init(&profile, SNAPSHOT_BYTES_MAX);
 	q->request.required = true;
+	q->format = QUERY_JSON; /* of the answer, whatever the question says */
 	s = query_pprof(engine, &q->request, &profile, e);
 	if (s == OK)
 		s = server_snapshot(q->server, q->request.tenant, buf_view(&profile),
