@@ -27,6 +27,9 @@ static bool is_fault(const struct net_handled *h)
 	case E_UNAUTHENTICATED:
 	case E_CANCELED:
 	case E_QUOTA:
+	case E_LIMIT:
+	case E_EXISTS:
+	case E_PRECONDITION:
 		return false;
 	default:
 		return true;

@@ -38,7 +38,8 @@ static void makes_spans(void **state)
 		bool fault;
 	} cases[] = { { "good", OK, 0, false }, { "not found", E_NOTFOUND, 404, false },
 		{ "ours", E_IO, 500, true }, { "plain", OK, 503, true },
-		{ "not known", E_UNAUTHENTICATED, 401, false } };
+		{ "not known", E_UNAUTHENTICATED, 401, false },
+		{ "too large", E_LIMIT, 413, false } };
 	static const struct net_route route = {
 		.method = "POST", .path = "/v1/traces", .fn = take
 	};
