@@ -230,7 +230,9 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	}
 	if (fn.name == 0)
 		fn.name = fn.system_name;
-	if (fn.system_name == 0 && str_starts(profile_str(d->out, fn.name), STR("<")))
+	struct str name = profile_str(d->out, fn.name);
+	if (fn.system_name == 0 &&
+		(str_starts(name, STR("<")) || str_starts(name, STR("function <"))))
 		fn.system_name = fn.name; /* as it was before encode.c left it out */
 	uint32_t place;
 	enum status s = profile_add_function(d->out, &fn, &place);

@@ -528,12 +528,13 @@ static void put_location(struct encoder *c, uint32_t id)
 }
 
 /* `go tool pprof` takes a name that is the same twice for one of C++, and strips what stands in
- * angle brackets: Python's <module> would be <unknown>. Without a system name it leaves the name as
- * it is. */
+ * angle brackets: Python's <module> would be <unknown>, Lua's functions would all be one. Without a
+ * system name it leaves the name as it is. */
 static uint32_t system_name_of(const struct profile *p, const struct profile_function *f)
 {
-	bool stripped = f->name == f->system_name && str_starts(profile_str(p, f->name), STR("<"));
-	return stripped ? 0 : f->system_name;
+	struct str name = profile_str(p, f->name);
+	bool stripped = str_starts(name, STR("<")) || str_starts(name, STR("function <"));
+	return stripped && f->name == f->system_name ? 0 : f->system_name;
 }
 
 static void put_function(struct encoder *c, uint32_t id)

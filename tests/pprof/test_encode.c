@@ -253,7 +253,8 @@ static void a_name_in_brackets_is_said_once(void **state)
 	static const struct {
 		const char *name;
 		bool system;
-	} names[] = { { "<module>", false }, { "main", true }, { "list.<locals>", true } };
+	} names[] = { { "<module>", false }, { "function <app.lua:12>", false }, { "main", true },
+		{ "list.<locals>", true } };
 	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
 		CLEANUP(profile_deinit) struct profile p, back;
 		CHECK(profile_init(&p, 1 << 20) == OK && profile_init(&back, 1 << 20) == OK);
