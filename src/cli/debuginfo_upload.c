@@ -270,6 +270,19 @@ static enum status upload(struct sent *x, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "%s", x->path);
 }
 
+/* Somebody who uploads the stripped program itself would wait for names in vain. */
+static void warn_if_stripped(const struct objfile *obj, const char *path)
+{
+	static const char *const names[] = { ".symtab", ".debug_info", ".zdebug_info",
+		".gnu_debugdata", ".gopclntab", ".data.rel.ro.gopclntab" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (objfile_section(obj, names[i]))
+			return;
+	cli_complain("%s is stripped: it names exported functions only. Its debug file, or the "
+		     "file before it was stripped, names all",
+		path);
+}
+
 /* The build id, and the file whose bytes are sent. */
 static enum status prepare(struct sent *x, struct err *e)
 {
@@ -288,6 +301,8 @@ static enum status prepare(struct sent *x, struct err *e)
 	if (s != OK)
 		return s;
 	snprintf(x->build_id, sizeof(x->build_id), "%s", id ? id : objfile_build_id(obj));
+	if (obj && x->file.type == DEBUGINFO_DEBUG)
+		warn_if_stripped(obj, x->path);
 	if (extracts) {
 		s = cli_debuginfo_temporary(&x->fd, e);
 		if (s == OK)
