@@ -159,7 +159,10 @@ static void note_failure(struct sender *s, const char *why)
 	s->retry_at_ns = clock_monotonic_ns() + jittered(s->backoff_ns);
 	if (!s->warned)
 		log_warn("server does not take batches; they are kept and sent later",
-			"address=%s error=%s", s->c.remote.address, why);
+			"address=%s error=%s%s", s->c.remote.address, why,
+			strstr(why, "does not speak it")
+				? " hint=\"--remote-store-insecure sends without TLS\""
+				: "");
 	s->warned = true;
 }
 
