@@ -517,10 +517,15 @@ static enum status status_of(const struct fetch *f, CURLcode code)
 }
 
 /* As net/tls.c says it; OpenSSL takes the first bytes of plain HTTP for a version of TLS. */
-static const char *why_not(const struct fetch *f, CURLcode code)
+static const char *why_not(struct fetch *f, CURLcode code)
 {
 	if (code == CURLE_SSL_CONNECT_ERROR && strstr(f->why, "wrong version number"))
 		return "TLS: the other side does not speak it";
+	/* " after 3 ms: …": whoever tells a failure once compares the text. */
+	char *after = code == CURLE_COULDNT_CONNECT ? strstr(f->why, " after ") : NULL;
+	const char *rest = after ? strchr(after, ':') : NULL;
+	if (rest)
+		memmove(after, rest, strlen(rest) + 1);
 	return f->why[0] ? f->why : f->curl->easy_strerror(code);
 }
 
