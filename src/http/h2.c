@@ -136,9 +136,9 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *f, void *user
 	return c->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* An answer that ended before its request. Many clients stop sending when they have read it; the
- * others are told to, but not at once: libcurl 7.88 gives up an answer that comes together with the
- * end of its stream. */
+/* An answer that ended before its request, whose length is known. Many clients stop sending when
+ * they have read it; the others are told to, but not at once: libcurl 7.88 gives up an answer that
+ * comes together with the end of its stream. */
 static int discard(nghttp2_session *h2, struct http_stream *s, int32_t id, size_t len)
 {
 	if (s && s->state == HTTP_STREAM_FINISHED) {
@@ -203,6 +203,21 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	return left ? nghttp2_session_consume_connection(h2, left) : 0;
 }
 
+/* An answer that ended before its request. The client of a stream of messages, which has no
+ * length, is told at once to stop sending. */
+static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *f, void *user)
+{
+	(void)user;
+	if (!(f->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+		(f->hd.type != NGHTTP2_HEADERS && f->hd.type != NGHTTP2_DATA))
+		return 0;
+	struct http_stream *s = find(h2, f->hd.stream_id);
+	if (s && !s->whole && s->request.content_length < 0)
+		return nghttp2_submit_rst_stream(
+			h2, NGHTTP2_FLAG_NONE, f->hd.stream_id, NGHTTP2_NO_ERROR);
+	return 0;
+}
+
 /* ---- the session ---- */
 
 static enum status new_session(struct http_conn *c)
@@ -220,6 +235,7 @@ static enum status new_session(struct http_conn *c)
 	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
 	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
+	nghttp2_session_callbacks_set_on_frame_send_callback(cb, on_frame_send);
 	nghttp2_option_set_no_auto_window_update(opt, 1);
 	nghttp2_option_set_stream_reset_rate_limit(opt, RESETS_BURST, RESETS_PER_SECOND);
 	nghttp2_option_set_max_continuations(opt, CONTINUATIONS_MAX);

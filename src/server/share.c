@@ -73,7 +73,7 @@ static bool is_over(struct str id, int64_t now_ns)
 	int64_t minutes = 0;
 	for (size_t i = ID_LEN; i < id.len; i++)
 		minutes = minutes * 32 + (strchr(letters, id.p[i]) - letters);
-	return id.len > ID_LEN && minutes * NS_PER_MINUTE <= now_ns;
+	return id.len > ID_LEN && minutes <= now_ns / NS_PER_MINUTE;
 }
 
 static bool is_id(struct str s)

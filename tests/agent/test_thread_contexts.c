@@ -26,9 +26,9 @@ static void finds_the_variable(void **state)
 	close(fd);
 	CHECK(thread_contexts_find(&t, pid, &place) == OK);
 	CHECK(place.form == THREAD_CONTEXT_FIXED && !place.is_musl);
-	char *pointer;
+	uintptr_t pointer;
 	__asm__("mov %%fs:0, %0" : "=r"(pointer));
-	CHECK(pointer + place.at == (char *)&otel_thread_ctx_v1);
+	CHECK(pointer + place.at == (uintptr_t)&otel_thread_ctx_v1);
 	/* Others that map it have other code: what has no variable is remembered. */
 	CHECK(thread_contexts_find(&t, pid, &place) == OK);
 	munmap(p, 4096);

@@ -132,11 +132,14 @@ static ssize_t upload(nghttp2_session *s, int32_t id, uint8_t *out, size_t max, 
 
 static int32_t request(struct client *c, size_t body)
 {
+	char length[24];
+	snprintf(length, sizeof(length), "%zu", body);
 	nghttp2_nv nv[] = { nv_of(":method", "POST"), nv_of(":scheme", "http"),
-		nv_of(":path", "/p"), nv_of(":authority", "h"), nv_of("x", "y") };
+		nv_of(":path", "/p"), nv_of(":authority", "h"), nv_of("x", "y"),
+		nv_of("content-length", length) };
 	nghttp2_data_provider d = { .read_callback = upload };
 	c->upload_left = body;
-	int32_t id = nghttp2_submit_request(c->s, NULL, nv, 5, body ? &d : NULL, NULL);
+	int32_t id = nghttp2_submit_request(c->s, NULL, nv, body ? 6 : 5, body ? &d : NULL, NULL);
 	assert_true(id > 0);
 	return id;
 }

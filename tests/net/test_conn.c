@@ -137,7 +137,8 @@ static void ends_bodies_that_stop(void **state)
 static void ends_requests_behind_their_answer(void **state)
 {
 	static const char begin[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-	static const char head[] = "\0\0\6\1\4\0\0\0\1\x83\x84\x86\x41\1h";
+	static const char head[] = "\0\0\x9\1\4\0\0\0\1\x83\x84\x86\x41\1h\x5c\1"
+				   "9"; /* 9 bytes follow, it says */
 	static const char reset[] = "\0\0\4\3\0\0\0\0\1\0\0\0\0";
 	(void)state;
 	struct net_server_config config = peer_config();
