@@ -46,7 +46,8 @@ static enum status read_document(struct scrape_source *to, struct str bytes, con
 static void replace(struct scrape *x, struct scrape_source *s, struct scrape_source *fresh)
 {
 	pthread_mutex_lock(&x->lock);
-	struct scrape_source old = *s;
+	struct scrape_source old = { .arena = s->arena };
+	memcpy(&old.groups, &s->groups, sizeof(old.groups));
 	memcpy(&s->groups, &fresh->groups, sizeof(s->groups));
 	s->arena = fresh->arena;
 	x->changed = true;

@@ -116,7 +116,11 @@ static void keeps_the_names_of_samples(void **state)
 	unlink(t.exe);
 	check_own(ask(hot));
 	CHECK(table_bytes() > 0 && table_bytes() * 4 < whole);
-	CHECK(metric("firn_symbolizer_disk_bytes") <= (uint64_t)table_bytes() + 4096);
+	/* It is counted behind the table that is in place. */
+	for (int i = 0; metric("firn_symbolizer_disk_bytes") > (uint64_t)table_bytes() + 4096; i++) {
+		CHECK(i < 6000);
+		usleep(10000);
+	}
 	/* Nobody can tell; and it does not wait for what cannot come. */
 	ask(cold);
 	CHECK(!str_eq(name_of(1, 0), STR("inlined_inner")));
