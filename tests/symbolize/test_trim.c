@@ -117,7 +117,8 @@ static void keeps_the_names_of_samples(void **state)
 	check_own(ask(hot));
 	CHECK(table_bytes() > 0 && table_bytes() * 4 < whole);
 	/* It is counted behind the table that is in place. */
-	for (int i = 0; metric("firn_symbolizer_disk_bytes") > (uint64_t)table_bytes() + 4096; i++) {
+	for (int i = 0; metric("firn_symbolizer_disk_bytes") > (uint64_t)table_bytes() + 4096;
+		i++) {
 		CHECK(i < 6000);
 		usleep(10000);
 	}
