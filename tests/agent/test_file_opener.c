@@ -190,12 +190,12 @@ static void remote_map(struct remote *r, unsigned hangs)
 	CHECK(fd >= 0 && at != MAP_FAILED && close(fd) == 0);
 	r->notice.vma_start = (uint64_t)at;
 	r->notice.vma_end = (r->notice.vma_start + r->len + 4095) & ~4095ull;
-	const struct broker_config c = { .own_files = { NULL } };
+	const struct broker_config c = { .device_credit_ns = hangs ? 0 : 4 * WAIT_NS };
 	struct err e = { 0 };
 	CHECK_OK(broker_start(&c, &e), &e);
 }
 
-/* Until it is: on a machine that has no time its answers come late, and it rests for a while. */
+/* Until it is: on a machine that has no time its answers come late. */
 static struct published remote_publish(struct files *f, const struct remote *r, size_t times)
 {
 	struct published p = { 0 };

@@ -604,6 +604,7 @@ enum status broker_start(const struct broker_config *c, struct err *e)
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		ends[i] = b->channels[i].fd = -1;
 	lock_init(&b->lock, LOCK_BROKER);
+	b->credits.most_ns = c->device_credit_ns;
 	pthread_cond_init(&b->given_back, NULL);
 	enum status s = split_off(b, c, ends, e);
 	for (int i = 0; i < BROKER_CHANNELS; i++)

@@ -43,6 +43,7 @@ struct broker_config {
 	const char *own_files[BROKER_OWN_FILES_MAX]; /* that may be opened; NULL and "" are none */
 	bool environment;                            /* of processes may be read */
 	uint32_t slabs_max;                          /* that may be asked for */
+	int64_t device_credit_ns;                    /* see device_credits.h; 0: as it is there */
 };
 
 #define BROKER_METRICS(X)                                                                   \

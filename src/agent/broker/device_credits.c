@@ -2,11 +2,15 @@
 /* A linear search: there are few devices, and each answer of a broker took a system call. */
 #include "agent/broker/device_credits.h"
 
-static int64_t credit_of(const struct device_credit *d, int64_t now_ns)
+static int64_t most_of(const struct device_credits *d)
 {
-	int64_t grown_ns = (now_ns - d->at_ns) / 100 * DEVICE_CREDIT_SHARE_PERCENT;
-	return d->at_ns ? MIN(d->credit_ns + grown_ns, (int64_t)DEVICE_CREDIT_NS)
-			: DEVICE_CREDIT_NS;
+	return d->most_ns ? d->most_ns : DEVICE_CREDIT_NS;
+}
+
+static int64_t credit_of(const struct device_credits *d, size_t i, int64_t now_ns)
+{
+	int64_t grown_ns = (now_ns - d->of[i].at_ns) / 100 * DEVICE_CREDIT_SHARE_PERCENT;
+	return d->of[i].at_ns ? MIN(d->of[i].credit_ns + grown_ns, most_of(d)) : most_of(d);
 }
 
 static size_t find(const struct device_credits *d, uint64_t device)
@@ -21,7 +25,7 @@ static size_t find_richest(const struct device_credits *d, int64_t now_ns)
 {
 	size_t best = 0;
 	for (size_t i = 1; i < DEVICE_CREDITS_MAX; i++)
-		if (credit_of(&d->of[i], now_ns) > credit_of(&d->of[best], now_ns))
+		if (credit_of(d, i, now_ns) > credit_of(d, best, now_ns))
 			best = i;
 	return best;
 }
@@ -34,14 +38,15 @@ void device_credits_charge(
 	size_t i = find(d, device);
 	if (i == DEVICE_CREDITS_MAX) {
 		i = find_richest(d, now_ns);
-		d->of[i] = (struct device_credit){ device, DEVICE_CREDIT_NS, now_ns };
+		d->of[i] = (struct device_credit){ device, most_of(d), now_ns, false };
 	}
-	d->of[i].credit_ns = credit_of(&d->of[i], now_ns) - waited_ns;
+	d->of[i].credit_ns = credit_of(d, i, now_ns) - waited_ns;
 	d->of[i].at_ns = now_ns;
+	d->of[i].rests = d->of[i].credit_ns < 0;
 }
 
 bool device_credits_are_spent(const struct device_credits *d, uint64_t device, int64_t now_ns)
 {
 	size_t i = find(d, device);
-	return i < DEVICE_CREDITS_MAX && credit_of(&d->of[i], now_ns) < 0;
+	return i < DEVICE_CREDITS_MAX && d->of[i].rests && credit_of(d, i, now_ns) < most_of(d) / 2;
 }

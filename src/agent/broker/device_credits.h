@@ -5,7 +5,9 @@
  *
  * A device that answers late each time holds up a thread that reads one file after the other as
  * much as one that never answers. So each has a credit of time that it may be waited for:
- * DEVICE_CREDIT_NS, which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes.
+ * DEVICE_CREDIT_NS, which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes. One
+ * that has used up more rests until it has half of it again, so that the next look at a file on it
+ * is for more than one answer.
  */
 #pragma once
 
@@ -22,13 +24,15 @@ struct device_credit {
 	uint64_t device;
 	int64_t credit_ns; /* at `at_ns` */
 	int64_t at_ns;     /* 0: the record is free */
+	bool rests;        /* until it has half of it */
 };
 
 struct device_credits {
+	int64_t most_ns; /* 0: DEVICE_CREDIT_NS */
 	struct device_credit of[DEVICE_CREDITS_MAX];
 };
 
 void device_credits_charge(
 	struct device_credits *d, uint64_t device, int64_t waited_ns, int64_t now_ns);
-/* The device has used up more than its credit: it is not to be waited for now. */
+/* The device rests: it is not to be waited for now. */
 bool device_credits_are_spent(const struct device_credits *d, uint64_t device, int64_t now_ns);
