@@ -64,7 +64,7 @@ struct scrape_source {
 	bool runs;
 	int wake_fd;
 	struct scrape *pool;
-	char problem[ERR_TEXT_MAX]; /* its last failure, told once */
+	char problem[ERR_TEXT_MAX]; /* its last failure, told once; under the pool's lock */
 };
 
 struct scrape_job {
@@ -176,5 +176,7 @@ void scrape_sources_stop(struct scrape_config *c); /* NULL is fine */
 /* Targets that a source has found stay until the same source of the new configuration has its first
  * answer. */
 void scrape_sources_hand_on(struct scrape_config *from, struct scrape_config *to);
-/* Tells of a problem, unless it is the one that is known. */
+const char *scrape_source_key(const struct scrape_source *s); /* "dns_sd_configs" */
+size_t scrape_source_found(const struct scrape_source *s);    /* addresses; with the pool's lock */
+/* Tells of a problem, unless it is the one that is known, which is then noted. */
 void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e);

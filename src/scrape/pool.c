@@ -152,7 +152,9 @@ static void put_config(struct scrape *x, struct scrape_config *c)
 	struct scrape_config *old = x->config;
 	scrape_sources_stop(old);
 	if (c) {
+		pthread_mutex_lock(&x->lock);
 		scrape_sources_hand_on(old, c);
+		pthread_mutex_unlock(&x->lock);
 		scrape_sources_start(x, c);
 	}
 	pthread_mutex_lock(&x->lock);
@@ -329,6 +331,20 @@ void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx)
 			.health = t->health,
 			.dropped = t->dropped };
 		fn(ctx, &v);
+	}
+	pthread_mutex_unlock(&x->lock);
+}
+
+void scrape_each_discovery(struct scrape *x, scrape_discovery_fn *fn, void *ctx)
+{
+	pthread_mutex_lock(&x->lock);
+	for (size_t i = 0; x->config && i < x->config->jobs.len; i++) {
+		const struct scrape_job *job = x->config->jobs.v[i];
+		for (uint32_t k = 0; k < job->source_count; k++)
+			fn(ctx, &(struct scrape_discovery){ .job = job->name,
+					.key = scrape_source_key(&job->sources[k]),
+					.error = job->sources[k].problem,
+					.found = scrape_source_found(&job->sources[k]) });
 	}
 	pthread_mutex_unlock(&x->lock);
 }

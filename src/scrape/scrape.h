@@ -91,3 +91,12 @@ struct scrape_view {
 /* For each target, by job; they are locked meanwhile. */
 typedef void scrape_view_fn(void *ctx, const struct scrape_view *v);
 void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx);
+
+struct scrape_discovery {
+	const char *job, *key; /* key: "dns_sd_configs" */
+	const char *error;     /* of the last try; "": it went well, or there was none yet */
+	size_t found;          /* addresses that it tells */
+};
+/* For each discovery, by job; they are locked meanwhile. */
+typedef void scrape_discovery_fn(void *ctx, const struct scrape_discovery *d);
+void scrape_each_discovery(struct scrape *x, scrape_discovery_fn *fn, void *ctx);

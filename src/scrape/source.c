@@ -22,11 +22,28 @@
 void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
 {
 	const char *text = s == OK ? "" : err_text(e, s);
-	if (strcmp(known, text) == 0)
-		return;
+	pthread_mutex_lock(&x->lock);
+	bool is_news = strcmp(known, text) != 0;
 	snprintf(known, ERR_TEXT_MAX, "%s", text);
-	if (s != OK && x->told)
+	pthread_mutex_unlock(&x->lock);
+	if (is_news && s != OK && x->told)
 		x->told(SCRAPE_TARGETS, s, e);
+}
+
+const char *scrape_source_key(const struct scrape_source *s)
+{
+	static const char *const keys[] = { [SCRAPE_STATIC] = "static_configs",
+		[SCRAPE_FILE] = "file_sd_configs",
+		[SCRAPE_HTTP] = "http_sd_configs" };
+	return s->kind == SCRAPE_MODULE ? s->discover->kind->key : keys[s->kind];
+}
+
+size_t scrape_source_found(const struct scrape_source *s)
+{
+	size_t count = s->discovered.targets.len;
+	for (size_t i = 0; i < s->groups.len; i++)
+		count += s->groups.v[i].targets->count;
+	return count;
 }
 
 /* ---- discovery ---- */
@@ -264,12 +281,16 @@ void scrape_sources_start(struct scrape *x, struct scrape_config *c)
 			if (s->kind != SCRAPE_HTTP && s->kind != SCRAPE_MODULE)
 				continue;
 			s->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-			s->runs = s->wake_fd >= 0 &&
-				  os_thread_start(&s->thread, "discover",
-					  s->kind == SCRAPE_HTTP ? ask_http : ask_module, s,
-					  NULL) == OK;
-			if (!s->runs)
-				metric_add(&x->metrics.discovery_failed, 1);
+			struct err e = { 0 };
+			enum status st = s->wake_fd < 0 ? err_os(&e, "eventfd") : OK;
+			if (st == OK)
+				st = os_thread_start(&s->thread, "discover",
+					s->kind == SCRAPE_HTTP ? ask_http : ask_module, s, &e);
+			s->runs = st == OK;
+			if (st == OK)
+				continue;
+			metric_add(&x->metrics.discovery_failed, 1);
+			scrape_tell(x, s->problem, st, &e);
 		}
 }
 

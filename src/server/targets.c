@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parca.scrape.v1alpha1.ScrapeService: what is scraped, how it went, and what relabelling dropped;
- * targets by job, each as message Target. POST /-/reload reads the configuration file again.
+ * targets by job, each as message Target, and how discoveries went. POST /-/reload reads the
+ * configuration file again.
  */
 #include "base/log.h"
 #include "pb/pb.h"
@@ -70,6 +71,20 @@ static void put_target(void *ctx, const struct scrape_view *v)
 	}
 	pb_put_str(b, 6, str_of(v->url));
 	pb_put_u64(b, 7, v->health);
+	if (v->next_ns && !v->dropped)
+		put_time(b, 1000, v->next_ns);
+	pb_put_bool(b, 1001, v->dropped);
+	pb_end(b, at);
+}
+
+static void put_discovery(void *ctx, const struct scrape_discovery *d)
+{
+	struct buf *b = ctx;
+	size_t at = pb_begin(b, 1000);
+	pb_put_str(b, 1, str_of(d->job));
+	pb_put_str(b, 2, str_of(d->key));
+	pb_put_u64(b, 3, d->found);
+	pb_put_str(b, 4, str_of(d->error));
 	pb_end(b, at);
 }
 
@@ -100,6 +115,7 @@ void server_targets(void *ctx, const struct net_request *r, struct net_response 
 	if (st == OK && atomic_load_explicit(&s->ready, memory_order_acquire) && s->scrape) {
 		scrape_each(s->scrape, put_target, &a);
 		end_job(&a);
+		scrape_each_discovery(s->scrape, put_discovery, a.out);
 		st = buf_status(&a.jobs) != OK ? err_set(&e, E_LIMIT, "too many targets") : OK;
 	}
 	buf_deinit(&a.jobs);

@@ -118,6 +118,26 @@ static void costs_only_whoever_fails(void **state)
 	ingest_deinit(&in);
 }
 
+static int discoveries, troubled;
+
+static void note_discovery(void *ctx, const struct scrape_discovery *d)
+{
+	(void)ctx;
+	bool is_file = strcmp(d->job, "f") == 0;
+	CHECK(strcmp(d->key, is_file ? "file_sd_configs" : "http_sd_configs") == 0);
+	CHECK(d->found == (is_file ? 2 : 1));
+	CHECK(!d->error[0] || strstr(d->error, is_file ? "found.yaml" : "/sd"));
+	discoveries++;
+	troubled += d->error[0] != 0;
+}
+
+static void look_at_discoveries(struct scrape *x, int want_troubled)
+{
+	discoveries = troubled = 0;
+	scrape_each_discovery(x, note_discovery, NULL);
+	CHECK(discoveries == 2 && troubled == want_troubled);
+}
+
 static void put_config(const char *more)
 {
 	char job[1000];
@@ -139,6 +159,7 @@ static void finds_targets(void **state)
 	struct scrape *x = start();
 	SERVE_UNTIL(look(x, "127.0.0.1:1/good").count == 1);
 	CHECK(look(x, "127.0.0.1:2/good").count == 1 && look(x, "").dropped == 1);
+	look_at_discoveries(x, 0);
 	/* What is found anew comes and goes. */
 	put(found_path, "- targets: ['127.0.0.1:2', '127.0.0.1:3']\n  labels: {a: b}\n");
 	serve_list("[{\"targets\": [\"127.0.0.1:4\"]}]", NULL);
@@ -150,6 +171,7 @@ static void finds_targets(void **state)
 	serve_list("no list", NULL);
 	SERVE_UNTIL(metric_get(&x->metrics.discovery_failed) >= 4);
 	CHECK(atomic_load(&told) == 2); /* each once */
+	look_at_discoveries(x, 2);
 	CHECK(look(x, "127.0.0.1:3/good").count == 1 && look(x, "127.0.0.1:4/good").count == 1);
 	put(found_path, "- targets: ['no/address']\n");
 	SERVE_UNTIL(atomic_load(&told) == 3);

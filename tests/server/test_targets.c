@@ -45,6 +45,7 @@ static void tells_targets(void **state)
 		"scrape_configs:\n- job_name: mine\n  scrape_interval: 1h\n"
 		"  profiling_config: {pprof_config: {mutex: {enabled: false}}}\n"
 		"  static_configs: [{targets: ['127.0.0.1:1'], labels: {env: prod}}]\n"
+		"  file_sd_configs: [{files: ['/dev/null/no*']}]\n"
 		"  relabel_configs:\n"
 		"  - {source_labels: [__name__], regex: block, action: drop}\n";
 	int fd = mkstemp(path);
@@ -67,6 +68,9 @@ static void tells_targets(void **state)
 		CHECK(has(&a.out.body, "env") && has(&a.out.body, "prod"));
 		CHECK(has(&a.out.body, "/debug/pprof/block") == (state_wanted != 1));
 		CHECK(!has(&a.out.body, "/debug/pprof/mutex"));
+		CHECK(has(&a.out.body, "\xc2\x3e\x18\n\x04mine\x12\x0estatic_configs\x18\x01"));
+		CHECK(has(&a.out.body, "\xc2\x3e\x17\n\x04mine\x12\x0f"
+				       "file_sd_configs"));
 		ask_deinit(&a);
 	}
 	struct ask a;
