@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define LABELS_MAX PROFILE_LABELS_MAX
+#define COMMENTS_MAX 2
 
 /* Labels that would make nearly each sample its own: kept only when they are asked for. */
 static const char *const dropped[] = { "cpu", "thread_id", "span_id", "trace_id" };
@@ -162,14 +163,20 @@ static enum status write_samples(struct writer *w, struct err *e)
 	return s;
 }
 
-static enum status add_comment(struct profile *p, size_t left_labels, uint32_t *out, struct err *e)
+/* comments[]: strings, 0 for none. */
+static enum status add_comments(struct profile *p, size_t left_labels,
+	const struct query_request *r, uint32_t comments[COMMENTS_MAX], struct err *e)
 {
 	char text[128];
 	(void)snprintf(text, sizeof(text),
 		"firn: %zu labels are left out, %d are the most; ask for those you need (by=)",
 		left_labels, LABELS_MAX);
-	enum status s = profile_add_string(p, str_of(text), out);
-	return s == OK ? OK : err_set(e, s, "the comment of a profile");
+	enum status s = OK;
+	if (left_labels)
+		s = profile_add_string(p, str_of(text), &comments[0]);
+	if (s == OK && r->note.len)
+		s = profile_add_string(p, r->note, &comments[1]);
+	return s == OK ? OK : err_set(e, s, "the comments of a profile");
 }
 
 static enum status write_profile(struct writer *w, struct samples_cells *c, size_t left_labels,
@@ -177,19 +184,20 @@ static enum status write_profile(struct writer *w, struct samples_cells *c, size
 {
 	struct samples_tree *t = &c->tree;
 	int64_t longest = MAX(t->period, 0);
-	uint32_t comment = 0;
+	uint32_t comments[COMMENTS_MAX] = { 0 };
 	for (size_t i = 0; i < c->groups.len; i++)
 		longest = MAX(longest, c->groups.v[i].period);
 	enum status s = choose_types(w, t, e);
 	if (s == OK && r->match.len > 0)
 		s = find_matches(w, t, r, a, e);
-	if (s == OK && left_labels)
-		s = add_comment(&t->tables, left_labels, &comment, e);
+	if (s == OK)
+		s = add_comments(&t->tables, left_labels, r, comments, e);
 	if (s == OK)
 		s = query_pprof_begin(
 			&w->out, w->plan, &t->tables, w->types, w->type_count, out, e);
-	if (s == OK && comment)
-		pprof_stream_comment(w->out.stream, comment, &w->out.plain);
+	for (size_t i = 0; s == OK && i < COMMENTS_MAX; i++)
+		if (comments[i])
+			pprof_stream_comment(w->out.stream, comments[i], &w->out.plain);
 	if (s == OK)
 		s = write_samples(w, e);
 	if (s != OK)

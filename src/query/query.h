@@ -51,7 +51,8 @@ struct query_request {
 	 * inverted, nothing trimmed, as JSON only; E_LIMIT above QUERY_CHART_NODES_MAX nodes. By a
 	 * label all its values have a node, and what has none is right below the root. */
 	bool chart;
-	uint32_t width; /* of a table as text, in characters; 0: as wide as it comes */
+	uint32_t width;  /* of a table as text, in characters; 0: as wide as it comes */
+	struct str note; /* pprof: a comment of the file; "": none */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
 	/* Of a flame graph: keep stacks that begin with these functions, outermost first, by their

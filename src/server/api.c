@@ -3,6 +3,8 @@
 #include "base/clock.h"
 #include "server/internal.h"
 
+#include <time.h>
+
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 #define DEFAULT_RANGE_NS (15 * 60 * NS_PER_SEC)
 #define DEFAULT_TRIM 0.0001
@@ -392,12 +394,57 @@ void server_handle_pprof(void *ctx, const struct net_request *r, struct net_resp
 
 /* ---- a profile that is kept for some time ---- */
 
+/* A mistyped `expires` would be found when the snapshot is gone. */
+static enum status refuse_other_parameters(const struct net_request *r, struct err *e)
+{
+	static const char *const known[] = { "query", "from", "to", "by", "match", "expires",
+		"format" };
+	struct str rest = r->query, pair;
+	while (str_split(&rest, '&', &pair)) {
+		struct str name = str_sub(pair, 0, str_index(pair, '='));
+		bool found = pair.len == 0;
+		for (size_t i = 0; i < ARRAY_COUNT(known); i++)
+			found |= str_eq(name, str_of(known[i]));
+		if (!found)
+			return err_set(e, E_INVALID,
+				"\"%.*s\" is no parameter of a snapshot: query, from, to, by, "
+				"match "
+				"and expires are known",
+				STR_ARG(str_sub(name, 0, 40)));
+	}
+	return OK;
+}
+
+static void put_instant(struct buf *out, int64_t ns)
+{
+	time_t seconds = ns / NS_PER_SEC;
+	struct tm tm;
+	char text[32] = "?";
+	if (gmtime_r(&seconds, &tm))
+		(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	buf_cstr(out, text);
+}
+
+/* The comment of the file: "firn: SELECTOR from TIME to TIME", which the page reads again. */
+static enum status put_note(const struct query_request *r, struct buf *out, struct err *e)
+{
+	buf_printf(out, "firn: %.*s from ", STR_ARG(r->selector));
+	put_instant(out, r->from_ns);
+	buf_cstr(out, " to ");
+	put_instant(out, r->to_ns);
+	if (r->match.len)
+		buf_printf(out, " through %.*s", STR_ARG(r->match));
+	return buf_status(out) == OK ? OK : err_set(e, buf_status(out), "the question is too long");
+}
+
 static enum status answer_snapshot(const struct query_engine *engine, const struct net_request *r,
 	struct question *q, struct buf *out, struct err *e)
 {
 	int64_t length_ns = SNAPSHOT_USUAL_NS;
 	struct str text;
-	enum status s = OK;
+	enum status s = refuse_other_parameters(r, e);
+	if (s != OK)
+		return s;
 	if (net_query_param(r, "expires", 0, &q->arena, &text) && text.len)
 		s = query_parse_duration(text, &length_ns, e);
 	if (s != OK)
@@ -405,11 +452,16 @@ static enum status answer_snapshot(const struct query_engine *engine, const stru
 	if (length_ns <= 0 || length_ns > SNAPSHOT_MAX_NS)
 		return err_set(e, E_INVALID, "expires: from 1s to %lldd",
 			SNAPSHOT_MAX_NS / NS_PER_SEC / 86400);
-	CLEANUP(buf_deinit) struct buf profile;
+	CLEANUP(buf_deinit) struct buf profile, note;
 	buf_init(&profile, SNAPSHOT_BYTES_MAX);
+	buf_init(&note, ARENA_BYTES_MAX);
 	q->request.required = true;
 	q->format = QUERY_JSON; /* of the answer, whatever the question says */
-	s = query_pprof(engine, &q->request, &profile, e);
+	s = put_note(&q->request, &note, e);
+	q->request.note = buf_view(&note);
+	if (s == OK)
+		s = query_pprof(engine, &q->request, &profile, e);
+	q->request.note = STR("");
 	if (s == OK)
 		s = server_snapshot(q->server, q->request.tenant, buf_view(&profile),
 			clock_realtime_ns() + length_ns, out, e);

@@ -230,6 +230,9 @@ static void says_what_is_left_out(void **state)
 		}
 		fake_sample(CPU, NS_PER_SEC, 1, PERIOD, label, "main@x");
 	}
+	r.note = STR("firn: what it shows");
+	check_comment(&r, "firn: what it shows"); /* the last of two */
+	r.note = STR("");
 	ask(&r, &p);
 	check_comment(&r, comment);
 	CHECK(sum_of(&p, "count", "l127", "v") == 1);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "codec/codec.h"
 #include "made.h"
 
 #include <fcntl.h>
@@ -65,9 +66,16 @@ static void keeps_snapshots_until_they_end(void **state)
 	snprintf(path, sizeof(path), "/shared/%.28s", answer.p + 7);
 	get(&b, path);
 	CHECK(b.out.status == OK && b.out.body.len > 20 && b.out.body.data[0] == 0x1F);
+	CLEANUP(buf_deinit) struct buf plain;
+	struct err e = { 0 };
+	static const char note[] = "firn: " MADE_TYPE " from 1970-01-01T00:00:00Z to 20";
+	buf_init(&plain, 1 << 20);
+	CHECK_OK(codec_gunzip(b.out.body.data, b.out.body.len, &plain, &e), &e);
+	CHECK(memmem(plain.data, plain.len, note, strlen(note)));
 	ask_deinit(&a);
 	ask_deinit(&b);
-	static const char *const wrong[] = { "0s", "4000d", "soon", "-1h" };
+	static const char *const wrong[] = { "0s", "4000d", "soon", "-1h", "1h&expire=2h",
+		"1h&focus=main", "1h&&from%3d=0" };
 	FOR_EACH_CASE (c, wrong) {
 		post_snapshot(&a, *c);
 		CHECK(a.out.status == E_INVALID);
