@@ -112,12 +112,14 @@ export const saveChecks = {
 		assert.match(await page.locator(".keep [role=status]").textContent(), /it is there until 20\d\d-/);
 		await page.goto(link);
 		await page.waitForSelector("[data-testid=local-file] .flame-overlay");
-		assert.match(await page.locator(".page-about").textContent(), /kept on this server/);
+		assert.match(await page.locator(".file-about").textContent(), /^CPU of everything, .*\d\d:\d\d – .*; kept on this server until 2\d\d\d-/);
 		assert.equal(await page.locator("table.top").count(), 0, "the view is that of the link");
-		await page.getByRole("button", { name: "Close the file" }).click();
+		await page.getByRole("button", { name: "To the server's samples" }).click();
 		await page.waitForSelector(".timeline");
+		await page.goto(`${url}/?shared=${"a".repeat(25)}`);
+		await page.waitForSelector("text=The link is not whole");
 		await page.goto(`${url}/?shared=${"a".repeat(28)}`);
-		await page.waitForSelector("[data-testid=no-snapshot]");
+		await page.waitForSelector("text=This snapshot is not here");
 		await page.getByRole("button", { name: "To the server's samples" }).click();
 		await page.waitForSelector(".timeline");
 	},

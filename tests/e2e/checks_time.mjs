@@ -69,6 +69,19 @@ export const timeChecks = {
 		assert.match(parameter(page, "query"), /comm="/);
 	},
 
+	async "what ran when, on a live page up to now"({ page, url }) {
+		await page.goto(`${url}/?view=time&time_by=comm`);
+		await page.waitForSelector(STRIP);
+		const span = () => page.locator("[data-testid=time-span]").textContent();
+		const first = await span();
+		const whole = await stretch(page);
+		await until(async () => ({ ok: (await span()) !== first, said: first }), "it follows");
+		assert.ok(Math.abs((await stretch(page)) - whole) < 2, "as long as before");
+		await page.getByRole("button", { name: "Live" }).click();
+		await page.waitForSelector("[data-testid=live][aria-pressed=false]");
+		await page.waitForSelector(STRIP);
+	},
+
 	async "what ran when, by the label of the link, grouped and filtered"({ page, url }) {
 		await page.goto(`${url}/?paused=1&view=time&time_by=comm&group=runtime`);
 		const row = page.locator(".time-name").first();

@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { chartOf } from "./chart.mjs";
 import { coresAt, PROCESSES } from "./data.mjs";
+import { snapshotOf } from "./pprof.mjs";
 import { metrics } from "./metrics.mjs";
 import { instructionsOf, sourceOf } from "./source.mjs";
 import { flameOf, groupsOf, makeStacks, topOf } from "./tree.mjs";
@@ -271,7 +272,7 @@ const server = createServer((request, response) => {
 		return;
 	}
 	if (url.pathname === "/shared/snapshotsnapshotsnapshotaaaa") {
-		send(request, response, 200, "application/octet-stream", Buffer.from("# unit: nanoseconds\nmain;parse;read 30000000\nmain;write 10000000\n"));
+		send(request, response, 200, "application/octet-stream", snapshotOf(TYPE, Date.now()));
 		return;
 	}
 	if (url.pathname === "/metrics") {

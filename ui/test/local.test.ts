@@ -77,6 +77,9 @@ const PPROF = message(
 	[4, message([1, 2], [2, 1], [4, message([1, 2], [2, 9])], [4, message([1, 1], [2, 7])])],
 	[5, message([1, 1], [2, 6], [4, 7])],
 	[5, message([1, 2], [2, 8], [4, 7])],
+	[9, 3_000_000],
+	[10, 2_000_000],
+	[13, 6],
 	...["", "samples", "count", "cpu", "nanoseconds", "/bin/app", "main", "main.c", "inner"].map(
 		(s): [number, string] => [6, s],
 	),
@@ -86,6 +89,8 @@ test("pprof, compressed or not, inlined functions and addresses", async () => {
 	for (const data of [Uint8Array.from(PPROF), new Uint8Array(gzipSync(Uint8Array.from(PPROF)))]) {
 		const views = await parseFile(data);
 		assert.deepEqual(views.map((v) => v.name), ["cpu (nanoseconds)", "samples (count)"]);
+		assert.deepEqual(views[1]!.comments, ["main"]);
+		assert.deepEqual(views[1]!.span, { fromMs: 3, toMs: 5 });
 		assert.deepEqual(lines(views[0]!.flame), [" 0/50", " main 0/50", "  inner 20/50", "   app+0x1234 30/30"]);
 	}
 });

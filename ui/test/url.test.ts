@@ -5,6 +5,7 @@ import {
 	DEFAULTS,
 	formatUrl,
 	joinQuery,
+	NO_SNAPSHOT,
 	parseUrl,
 	type State,
 	splitQuery,
@@ -54,6 +55,13 @@ test("nonsense in a URL is the default", () => {
 	const state = parseUrl("?view=sideways&select=now~then&from=&chart=pie&invert=yes");
 	assert.deepEqual(state, DEFAULTS);
 	assert.equal(parseUrl("?select=2026-03-05T11:00:00Z~2026-03-05T10:00:00Z").select, null);
+});
+
+test("a link to a snapshot that no snapshot can have does not become the live page", () => {
+	assert.equal(parseUrl(`?shared=${"a".repeat(28)}`).shared, "a".repeat(28));
+	for (const wrong of ["", "a".repeat(25), "A".repeat(22), `${"a".repeat(22)}/..`]) {
+		assert.equal(parseUrl(`?shared=${wrong}`).shared, NO_SNAPSHOT);
+	}
 });
 
 test("a query is a type and matchers, either may be missing", () => {

@@ -7,6 +7,7 @@
 import { type Flame, Kind } from "./flame.ts";
 import { parsePprof } from "./local_pprof.ts";
 import { Frames, Tree } from "./stacks.ts";
+import type { Span } from "./time.ts";
 
 /** Bytes of a file, after decompression. */
 export const FILE_BYTES_MAX = 512 * 1024 * 1024;
@@ -15,6 +16,10 @@ export const FILE_BYTES_MAX = 512 * 1024 * 1024;
 export interface View {
 	name: string;
 	flame: Flame;
+	/** What the file says of itself, where its form has room for it. */
+	comments?: readonly string[];
+	/** When it was taken. */
+	span?: Span | undefined;
 }
 
 const KERNEL = /^\[(kernel|guest\.kernel|unknown\.kernel)|^\[.*\]$|vmlinux/;

@@ -7,6 +7,9 @@ import { Frames, Tree } from "./stacks.ts";
 /** Frames of one stack. */
 const STACK_MAX = 10_000;
 
+/** The last instant that a Date has, in milliseconds since 1970. */
+const TIME_MAX_MS = 8.64e15;
+
 /** A bounded reader over one message. */
 class Message {
 	private at: number;
@@ -160,6 +163,9 @@ export function parsePprof(bytes: Uint8Array): View[] {
 	const locations = new Map<number, Location>();
 	const functions = new Map<number, Record<number, number>>();
 	const strings: string[] = [];
+	const comments: number[] = [];
+	let fromMs = 0;
+	let lengthMs = 0;
 	const m = new Message(bytes);
 	while (m.next()) {
 		if (m.field === 1) {
@@ -182,6 +188,12 @@ export function parsePprof(bytes: Uint8Array): View[] {
 			locations.set(...location(m.inner()));
 		} else if (m.field === 6) {
 			strings.push(m.inner().text());
+		} else if (m.field === 13) {
+			m.numbers(comments);
+		} else if (m.field === 9 && m.wire === 0) {
+			fromMs = m.varint() / 1e6;
+		} else if (m.field === 10 && m.wire === 0) {
+			lengthMs = m.varint() / 1e6;
 		} else {
 			m.skip();
 		}
@@ -202,6 +214,8 @@ export function parsePprof(bytes: Uint8Array): View[] {
 		const bare = () => [frames.number({ name: `${binary || "?"}+0x${one.address || "0"}`, binary, kind })];
 		framesOf.set(id, lines.length > 0 ? lines.reverse() : bare());
 	}
+	const span = fromMs > 0 && fromMs + lengthMs <= TIME_MAX_MS ? { fromMs, toMs: fromMs + lengthMs } : undefined;
+	const about = { comments: comments.map(text), span };
 	const views = types.map((type, k) => {
 		const tree = new Tree(frames.all);
 		for (const { stack, values } of samples) {
@@ -211,7 +225,7 @@ export function parsePprof(bytes: Uint8Array): View[] {
 				tree.addStack(outermostFirst(stack, framesOf), value);
 			}
 		}
-		return { name: `${text(type[1])} (${text(type[2])})`, flame: tree.build(text(type[2]), null) };
+		return { name: `${text(type[1])} (${text(type[2])})`, flame: tree.build(text(type[2]), null), ...about };
 	});
 	return views.reverse();
 }

@@ -25,6 +25,9 @@ export interface Code {
 	asm: boolean;
 }
 
+/** In the place of a snapshot's id: the link names one, but not as ids are. */
+export const NO_SNAPSHOT = "?";
+
 /** Everything that a link carries. */
 export interface State {
 	page: Page;
@@ -151,6 +154,10 @@ function parseCode(p: URLSearchParams): Code | null {
 	return name === null ? null : { name, binary: p.get("code_binary") ?? "", file, asm: p.get("code_as") === "asm" };
 }
 
+function parseShared(id: string | null): string {
+	return id === null || /^[a-z2-7]{22}([a-z2-7]{6})?$/.test(id) ? (id ?? "") : NO_SNAPSHOT;
+}
+
 /** Reads the parameters of a URL; what makes no sense is left at its default. */
 export function parseUrl(search: string): State {
 	const p = new URLSearchParams(search);
@@ -180,7 +187,7 @@ export function parseUrl(search: string): State {
 		binary: p.get("binary") ?? "",
 		sort: p.get("sort") ?? "",
 		code: parseCode(p),
-		shared: /^[a-z2-7]{22,28}$/.exec(p.get("shared") ?? "")?.[0] ?? "",
+		shared: parseShared(p.get("shared")),
 		paused: p.get("paused") === "1",
 		baseMatchers: base === null ? null : splitQuery(base).matchers,
 		baseRange: parseBaseRange(p.get("base_from"), p.get("base_to")),

@@ -100,21 +100,31 @@ function useViews(file: File): { views: View[] | null; error: string } {
 	return read.file === file ? read : { views: null, error: "" };
 }
 
-/** The page of a file. */
-export function LocalFile(page: PageProps & { file: File; close: () => void; about?: string }) {
-	const { file, close } = page;
+/** What a page of a file says of it. */
+interface Words {
+	title: string;
+	leave: string;
+	about: (view: View | undefined) => string;
+}
+
+/** The page of a file; `words`: of one that is not from this computer. */
+export function LocalFile(page: PageProps & { file: File; close: (view: View | undefined) => void; words?: Words }) {
+	const { file } = page;
+	const words = page.words ?? { title: file.name, leave: "Close the file", about: () => "From this computer; it stays in this tab" };
 	const { views, error } = useViews(file);
 	const [at, setAt] = useState(0);
 	useEffect(() => {
 		setAt(0);
-		document.title = `${file.name} · firn`;
+		document.title = `${words.title} · firn`;
 	}, [file]);
 	const view = views?.[Math.min(at, views.length - 1)];
+	const close = () => page.close(view);
+	const about = view || error ? words.about(view) : "";
 	return (
 		<div class={`app ${page.state.view === "both" ? "" : `app-${page.state.view}`}`} data-testid="local-file">
 			<header class="top-bar">
 				<NavMenu page={page.state.page} />
-				<h1 class="file-name">{file.name}</h1>
+				<h1 class="file-name">{words.title}</h1>
 				{views && views.length > 1 && (
 					<select aria-label="What of the file" value={at} onChange={(e) => setAt(Number(e.currentTarget.value))}>
 						{views.map((one, i) => (
@@ -124,10 +134,12 @@ export function LocalFile(page: PageProps & { file: File; close: () => void; abo
 						))}
 					</select>
 				)}
-				<p class="page-about">{page.about ?? "From this computer; it stays in this tab"}</p>
+				<p class="file-about" title={about}>
+					{about}
+				</p>
 				<button type="button" class="button" onClick={close}>
 					<Icon name="close" />
-					Close the file
+					{words.leave}
 				</button>
 				<PageButtons choice={page.choice} setTheme={page.setTheme} showHelp={page.showHelp} />
 			</header>

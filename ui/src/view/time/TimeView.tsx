@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /** What ran when: a row for each thread, or each value of a label, with its calls one behind the other. */
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getChart } from "../../api/client.ts";
 import type { Data } from "../../app/data.ts";
+import { useReading } from "../../app/hold.ts";
 import { go } from "../../app/store.ts";
 import { useQuery } from "../../app/use_query.ts";
 import { paintFlame, type Paint, type Slots, type Theme } from "../../model/colour.ts";
@@ -137,8 +138,10 @@ export function TimeView(props: TimeProps) {
 	const by = labelOf(data, props.state);
 	const choices = data.labels.includes(by) || by === "" ? data.labels : [by, ...data.labels];
 	const query = data.question?.query ?? "";
+	/** The range when its end was last taken: on a live page the window follows, while it is at the end and nobody reads. */
 	const frozen = useRef(span);
 	const key = JSON.stringify([query, props.state.range, props.state.select]);
+	const reading = useReading();
 	const last = useRef(key);
 	if (last.current !== key) {
 		last.current = key;
@@ -153,6 +156,14 @@ export function TimeView(props: TimeProps) {
 	const id = query === "" ? null : JSON.stringify(["chart", query, by, asked]);
 	const question = { query, from: toApiTime(asked.fromMs), to: toApiTime(asked.toMs) };
 	const chart = useQuery(id, 0, (signal) => getChart(question, by, signal));
+	const follows = data.live && !reading && win.toMs >= range.toMs && chart.id === id && !chart.trouble;
+	useEffect(() => {
+		if (follows && span.toMs > range.toMs) {
+			frozen.current = span;
+			forget();
+			window.follow(span.toMs);
+		}
+	}, [span]);
 	const { filters, group } = props.state;
 	const laid = useMemo(() => chart.data && layStrips(chart.data.flame, chart.data.time, chart.data.begin, chart.data.by), [chart.data]);
 	const strips = useMemo(() => laid && filterStrips(laid, filters, group), [laid, filters, group]);

@@ -32,6 +32,8 @@ export function useWindow(range: Span, samples: number | null, key: string) {
 	return {
 		win,
 		put,
+		/** As wide as it is, up to a newer end. */
+		follow: (toMs: number) => setWin({ fromMs: toMs - width, toMs }),
 		moveBy: (ms: number) => put(win.fromMs + ms, width),
 		zoomBy: (factor: number, at = 0.5) => put(win.fromMs + at * width * (1 - factor), width * factor),
 	};

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+/** What is known of a snapshot: what the server wrote into its file, and what its id says (src/server/share.c). */
+import type { Span } from "./time.ts";
+import { splitQuery } from "./url.ts";
+
+/** What a snapshot shows. */
+export interface Note {
+	type: string;
+	matchers: string;
+	span: Span;
+}
+
+/** Reads the comment "firn: SELECTOR from TIME to TIME" of a profile; null where there is none. */
+export function readNote(comments: readonly string[]): Note | null {
+	for (const comment of comments) {
+		const [, query, from, to] = /^firn: (.*) from (\S+Z) to (\S+Z)/s.exec(comment) ?? [];
+		const span = { fromMs: Date.parse(from ?? ""), toMs: Date.parse(to ?? "") };
+		if (query !== undefined && span.fromMs <= span.toMs) {
+			return { ...splitQuery(query), span };
+		}
+	}
+	return null;
+}
+
+/** When the snapshot with that id ends, in milliseconds since 1970; null: it does not say. */
+export function endOfSnapshot(id: string): number | null {
+	const letters = "abcdefghijklmnopqrstuvwxyz234567";
+	let minutes = 0;
+	for (const letter of id.slice(22)) {
+		minutes = minutes * 32 + letters.indexOf(letter);
+	}
+	return id.length > 22 ? minutes * 60_000 : null;
+}
