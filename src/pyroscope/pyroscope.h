@@ -107,15 +107,24 @@ struct pyroscope_query {
 /* E_INVALID: malformed; E_LIMIT: a list is too long. */
 NODISCARD enum status pyroscope_query_decode(struct str message, enum pyroscope_request kind,
 	struct pyroscope_query *out, struct err *e);
-/* A stack_trace_selector: stacks that begin with these functions, outermost first; cut for Go's
- * optimization by profile. Texts lie in the message. */
+/* A stack_trace_selector: stacks that begin with these functions, outermost first, and have, or
+ * have not, frames of these names; cut for Go's optimization by profile. Texts lie in the message.
+ */
 #define PYROSCOPE_CALLS_MAX 2048
+#define PYROSCOPE_FRAME_NAMES_MAX 64
+struct pyroscope_frame {
+	struct str name;
+	bool is_regex;
+	bool excluded;
+};
 struct arena;
 struct pyroscope_calls {
 	const struct str *v; /* in the arena */
 	uint32_t count;
 	uint64_t innermost; /* locations to keep; 0: all */
 	bool plain_callee;
+	struct pyroscope_frame frames[PYROSCOPE_FRAME_NAMES_MAX];
+	uint32_t frame_count;
 };
 NODISCARD enum status pyroscope_calls_decode(
 	struct str message, struct arena *a, struct pyroscope_calls *out, struct err *e);

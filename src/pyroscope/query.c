@@ -189,6 +189,24 @@ static void take_pgo(struct pyroscope_calls *c, struct str message)
 	}
 }
 
+/* StackFrameFilter { include_function_names = 1, exclude_function_names = 2, and regular
+ * expressions = 3, 4 }. False: it is malformed or has too many. */
+static bool take_frames(struct pyroscope_calls *c, struct str message)
+{
+	struct reader r = reader_over(message.p, message.len);
+	struct pb_field f;
+	while (pb_next(&r, &f)) {
+		if (f.number < 1 || f.number > 4 || f.wire != PB_BYTES)
+			continue;
+		if (c->frame_count == PYROSCOPE_FRAME_NAMES_MAX)
+			return false;
+		c->frames[c->frame_count++] = (struct pyroscope_frame){
+			.name = f.bytes, .is_regex = f.number > 2, .excluded = f.number % 2 == 0
+		};
+	}
+	return !r.failed;
+}
+
 static uint32_t count_calls(struct str message)
 {
 	struct reader r = reader_over(message.p, message.len);
@@ -217,6 +235,11 @@ enum status pyroscope_calls_decode(
 			v[out->count++] = call_name(f.bytes);
 		else if (f.number == 2 && f.wire == PB_BYTES)
 			take_pgo(out, f.bytes);
+		else if (f.number == 3 && f.wire == PB_BYTES && !take_frames(out, f.bytes))
+			return err_set(e, E_INVALID,
+				"stack_trace_selector.frame_filter: malformed, or more than %d "
+				"names",
+				PYROSCOPE_FRAME_NAMES_MAX);
 	}
 	out->v = v;
 	return r.failed ? err_set(e, E_INVALID, "stack_trace_selector is malformed at byte %zu",

@@ -156,15 +156,19 @@ struct query_report_request query_shown_request(
 	room->condition = (struct filter_condition){
 		.field = FILTER_SHOWN, .op = FILTER_CONTAINS, .text = r->match
 	};
-	room->filter = (struct frame_filter){ .of_stack = true,
-		.conditions = &room->condition,
-		.condition_count = 1,
-		.some_frame = true };
+	uint32_t count = 0;
+	if (r->match.len > 0)
+		room->filters[count++] = (struct frame_filter){ .of_stack = true,
+			.conditions = &room->condition,
+			.condition_count = 1,
+			.some_frame = true };
+	if (r->frames)
+		room->filters[count++] = *r->frames;
 	return (struct query_report_request){ .tenant = r->tenant,
 		.side = { r->selector, r->from_ns, r->to_ns, r->counts },
 		.any_type = true,
-		.filters = &room->filter,
-		.filter_count = r->match.len > 0,
+		.filters = room->filters,
+		.filter_count = count,
 		.calls = r->calls,
 		.call_count = r->call_count,
 		.by = QUERY_BY_SHOWN,

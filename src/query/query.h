@@ -59,6 +59,8 @@ struct query_request {
 	 * names as they are shown. */
 	const struct str *calls;
 	uint32_t call_count;
+	/* NULL, or a filter of whole stacks, beside `match`. */
+	const struct frame_filter *frames;
 	/* NULL, or gets a line for people that names the profile type, where several are there and
 	 * the selector names none. */
 	struct buf *chosen;
@@ -193,6 +195,14 @@ NODISCARD enum status query_range(const struct query_engine *q, const struct que
 	struct err *e);
 
 #define QUERY_LABELS_MAX 16 /* to group by */
+
+/* The same of the stacks that `calls` and `frames` of the request keep: each step is a report of
+ * its own. A step in which no stack is kept has the value 0. E_LIMIT: more steps or labels than
+ * these. */
+#define QUERY_CHOSEN_STEPS_MAX 2048
+NODISCARD enum status query_range_chosen(const struct query_engine *q,
+	const struct query_request *r, const struct str *by, size_t by_count, struct arena *a,
+	struct query_range *out, struct err *e);
 
 /* One side of a comparison, or the whole query. */
 struct query_side {

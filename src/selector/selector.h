@@ -53,7 +53,8 @@ void selector_write(struct buf *out, const struct selector *s);
 
 /* ---- filters: which stacks, and which frames of them ----
  *
- * A condition is about one frame. Texts are compared without regard to the case of ASCII letters.
+ * A condition is about one frame. Texts are compared without regard to the case of ASCII letters,
+ * but by FILTER_IS and FILTER_MATCHES, which see it.
  */
 
 /* Conditions of all filters of one query. */
@@ -74,14 +75,23 @@ enum filter_op {
 	FILTER_CONTAINS,
 	FILTER_NOT_CONTAINS,
 	FILTER_STARTS,
-	FILTER_NOT_STARTS
+	FILTER_NOT_STARTS,
+	FILTER_IS,
+	FILTER_IS_NOT,
+	FILTER_MATCHES, /* a regular expression, anywhere in the text */
+	FILTER_NOT_MATCHES
 };
 struct filter_condition {
 	enum filter_field field;
 	enum filter_op op;
 	struct str text;
-	uint64_t number; /* FILTER_ADDRESS, FILTER_LINE: with EQ and NE only */
+	uint64_t number;     /* FILTER_ADDRESS, FILTER_LINE: with EQ and NE only */
+	struct regex *regex; /* of FILTER_MATCHES: by filter_condition_compile() */
 };
+/* Nothing for a condition without a regular expression. E_INVALID: its text is none. */
+NODISCARD enum status filter_condition_compile(struct filter_condition *c, struct err *e);
+void filter_condition_deinit(struct filter_condition *c);
+
 /* of_stack: keeps whole stacks: each condition holds for some frame; a negative one (NE, …) for
  * every frame that has the field. Else keeps single frames: all conditions hold; `any`: one is
  * enough. A stack of no frames passes, unless `some_frame`. */

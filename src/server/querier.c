@@ -29,13 +29,12 @@ static enum status side_of(
 {
 	static const uint32_t no_node[1];
 	static const int64_t no_value[1];
-	struct query_request q;
+	CLEANUP(querier_selection_deinit) struct querier_selection x;
 	struct query_flame flame = { 0 };
-	bool found = false;
 	*out = (struct pyroscope_side){ 1, no_node, no_node, NULL, no_value };
-	enum status s = querier_select(c, in, &q, &found);
-	if (s == OK && found)
-		s = query_flame(c->engine, &q, &c->a, &flame, c->e);
+	enum status s = querier_select(c, in, &x);
+	if (s == OK && x.found)
+		s = query_flame(c->engine, &x.q, &c->a, &flame, c->e);
 	if (s == OK && flame.count)
 		*out = (struct pyroscope_side){ flame.count, flame.parent, flame.name,
 			flame.strings, flame.self };
@@ -66,28 +65,26 @@ static enum status pprof_of(
 	struct server_call *c, const struct pyroscope_query *in, struct buf *out)
 {
 	CLEANUP(buf_deinit) struct buf packed;
-	struct query_request q;
+	CLEANUP(querier_selection_deinit) struct querier_selection x;
 	struct query_report info = { 0 };
-	bool found = false;
 	buf_init(&packed, NET_ANSWER_MAX);
-	enum status s = querier_select(c, in, &q, &found);
-	if (s != OK || !found)
+	enum status s = querier_select(c, in, &x);
+	if (s != OK || !x.found)
 		return s;
-	struct pyroscope_calls calls;
-	s = pyroscope_calls_decode(in->calls, &c->a, &calls, c->e);
-	if (s != OK)
-		return s;
+	uint64_t innermost = x.calls.innermost;
 	struct query_report_request r = { .tenant = c->tenant,
-		.calls = calls.v,
-		.call_count = calls.count,
-		.innermost = calls.innermost > QUERY_INNERMOST_MAX ? 0 : (uint32_t)calls.innermost,
-		.plain_callee = calls.plain_callee,
-		.side = { .selector = q.selector,
-			.from_ns = q.from_ns,
-			.to_ns = q.to_ns,
+		.calls = x.q.calls,
+		.call_count = x.q.call_count,
+		.filters = x.q.frames,
+		.filter_count = x.q.frames != NULL,
+		.innermost = innermost > QUERY_INNERMOST_MAX ? 0 : (uint32_t)innermost,
+		.plain_callee = x.calls.plain_callee,
+		.side = { .selector = x.q.selector,
+			.from_ns = x.q.from_ns,
+			.to_ns = x.q.to_ns,
 			.single = true },
-		.cancel = q.cancel,
-		.cancel_ctx = q.cancel_ctx };
+		.cancel = x.q.cancel,
+		.cancel_ctx = x.q.cancel_ctx };
 	s = query_report_pprof(c->engine, &r, &packed, &info, c->e);
 	return s == OK && info.found ? codec_gunzip(packed.data, packed.len, out, c->e) : s;
 }
@@ -234,34 +231,41 @@ static void put_series(struct server_call *c, const struct pyroscope_query *in,
  * so that they stay where they are when a client asks again a little later. */
 static enum status select_series(struct server_call *c)
 {
+	CLEANUP(querier_selection_deinit) struct querier_selection x = { 0 };
 	struct pyroscope_query in;
-	struct query_request q;
 	struct query_range range = { 0 };
 	struct querier_points each;
 	struct str by[PYROSCOPE_LIST_MAX + 1];
-	bool found = false;
 	int64_t least = 0;
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_SELECT_SERIES, &in, c->e);
 	if (s == OK && in.average && in.exemplars == PYROSCOPE_EXEMPLARS_SPANS)
 		s = err_set(c->e, E_UNSUPPORTED, "averages with exemplars of spans");
 	if (s == OK)
-		s = querier_select_steps(c, &in, &q, &found);
-	if (s != OK || !found)
+		s = querier_select_steps(c, &in, &x);
+	if (s == OK && x.chosen && in.average)
+		s = err_set(c->e, E_UNSUPPORTED, "averages with stack_trace_selector");
+	if (s != OK || !x.found)
 		return s;
-	bool more = in.average || in.exemplars;
+	/* Exemplars are whole profiles: of some stacks only there are none. */
+	bool more = !x.chosen && (in.average || in.exemplars);
+	struct query_request *q = &x.q;
+	size_t by_count = MAX(in.names.count, 1u);
 	for (uint32_t i = 0; i < in.names.count; i++)
 		by[i] = querier_plain_name(c, in.names.v[i]);
 	/* A label that nothing has: all in one, gauges too. */
 	by[in.names.count] = STR("__none__");
-	s = query_range(c->engine, &q, by, MAX(in.names.count, 1u), &c->a, &range, c->e);
+	if (x.chosen)
+		s = query_range_chosen(c->engine, q, by, by_count, &c->a, &range, c->e);
+	else
+		s = query_range(c->engine, q, by, by_count, &c->a, &range, c->e);
 	if (s == OK)
 		s = smallest_sum(c, &range, in.series_max, &least);
 	if (s == OK && more)
-		s = querier_points_find(c, &q, by, in.names.count,
-			in.exemplars == PYROSCOPE_EXEMPLARS_SPANS, &each);
+		s = querier_points_find(
+			c, q, by, in.names.count, in.exemplars == PYROSCOPE_EXEMPLARS_SPANS, &each);
 	for (size_t i = 0; s == OK && i < range.count; i++)
 		if (sum_of(&range.series[i]) >= least)
-			put_series(c, &in, &range.series[i], more ? &each : NULL, q.step_ns);
+			put_series(c, &in, &range.series[i], more ? &each : NULL, q->step_ns);
 	return s;
 }
 

@@ -54,10 +54,19 @@ struct querier_types {
 NODISCARD enum status querier_types_list(
 	struct server_call *c, int64_t start_ms, int64_t end_ms, struct querier_types *out);
 
-/* The request to query for one selection; *out_found false: there is no such type, so the answer is
- * empty. */
-NODISCARD enum status querier_select(struct server_call *c, const struct pyroscope_query *in,
-	struct query_request *out, bool *out_found);
+/* One selection as a request to query. Free with querier_selection_deinit(), also after a failure.
+ */
+struct querier_selection {
+	struct query_request q;
+	bool found;  /* false: there is no such type, so the answer is empty */
+	bool chosen; /* some stacks only */
+	struct pyroscope_calls calls;
+	struct frame_filter frames;
+	struct filter_condition conditions[PYROSCOPE_FRAME_NAMES_MAX];
+};
+NODISCARD enum status querier_select(
+	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out);
+void querier_selection_deinit(struct querier_selection *s);
 
 /* querier.c */
 NODISCARD enum status querier_flame(
@@ -68,8 +77,8 @@ NODISCARD enum status querier_flame_diff(struct server_call *c, const struct pyr
 	const struct pyroscope_query *right, struct pyroscope_flame *out);
 
 /* The same for SelectSeries and SelectHeatmap: in steps, whose times are multiples of the step. */
-NODISCARD enum status querier_select_steps(struct server_call *c, const struct pyroscope_query *in,
-	struct query_request *out, bool *out_found);
+NODISCARD enum status querier_select_steps(
+	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out);
 
 /* ---- querier_id.c ---- */
 

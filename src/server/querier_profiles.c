@@ -246,21 +246,20 @@ static void put_heatmap(struct server_call *c, const struct pyroscope_query *in,
 
 static enum status select_heatmap(struct server_call *c)
 {
+	CLEANUP(querier_selection_deinit) struct querier_selection x = { 0 };
 	struct pyroscope_query in;
-	struct query_request q;
 	struct querier_points points;
 	struct str by[PYROSCOPE_LIST_MAX];
-	bool found = false;
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_HEATMAP, &in, c->e);
 	if (s == OK)
-		s = querier_select_steps(c, &in, &q, &found);
-	if (s != OK || !found)
+		s = querier_select_steps(c, &in, &x);
+	if (s != OK || !x.found)
 		return s;
 	for (uint32_t i = 0; i < in.names.count; i++)
 		by[i] = querier_plain_name(c, in.names.v[i]);
-	s = querier_points_find(c, &q, by, in.names.count, in.by_span, &points);
+	s = querier_points_find(c, &x.q, by, in.names.count, in.by_span, &points);
 	if (s == OK)
-		put_heatmap(c, &in, &points, q.step_ns);
+		put_heatmap(c, &in, &points, x.q.step_ns);
 	return s;
 }
 

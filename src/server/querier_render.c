@@ -84,14 +84,14 @@ static enum status make_timelines(
 	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_timelines *out)
 {
 	struct pyroscope_query steps = *in;
-	struct query_request q;
+	CLEANUP(querier_selection_deinit) struct querier_selection x = { 0 };
 	struct query_range range = { 0 };
 	struct str by = STR("");
-	bool found = false, grouped = net_query_param(c->r, "groupBy", 0, &c->a, &by) && by.len;
+	bool grouped = net_query_param(c->r, "groupBy", 0, &c->a, &by) && by.len;
 	int64_t step = pyroscope_timeline_step(in->start_ms, in->end_ms);
 	int64_t first = in->start_ms / 1000 / step, last = in->end_ms / 1000 / step;
 	steps.step_s = (double)step;
-	enum status s = querier_select_steps(c, &steps, &q, &found);
+	enum status s = querier_select_steps(c, &steps, &x);
 	if (s == OK && last - first >= TIMELINE_STEPS_MAX)
 		s = err_set(c->e, E_LIMIT, "from, until: more than %d steps", TIMELINE_STEPS_MAX);
 	if (s != OK)
@@ -104,8 +104,8 @@ static enum status make_timelines(
 		return server_call_no_memory(c);
 	out->all = all;
 	by = grouped ? querier_plain_name(c, by) : STR("__none__");
-	if (found)
-		s = query_range(c->engine, &q, &by, 1, &c->a, &range, c->e);
+	if (x.found)
+		s = query_range(c->engine, &x.q, &by, 1, &c->a, &range, c->e);
 	for (size_t i = 0; s == OK && i < range.count; i++)
 		add_points(out, &range.series[i], all);
 	return s == OK && grouped ? make_groups(c, &range, out) : s;

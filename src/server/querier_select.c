@@ -269,25 +269,58 @@ static enum status plain_type(struct server_call *c, struct str *io)
 				    "period-unit");
 }
 
-/* The selector for query; *out_found false: there is no such type, so the answer is empty. */
-enum status querier_select(struct server_call *c, const struct pyroscope_query *in,
-	struct query_request *out, bool *out_found)
+/* stack_trace_selector: the stacks that begin with its calls, and have, or have not, its frames. */
+static enum status choose_stacks(
+	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out)
+{
+	struct pyroscope_calls *calls = &out->calls;
+	enum status s = pyroscope_calls_decode(in->calls, &c->a, calls, c->e);
+	if (s != OK)
+		return s;
+	out->chosen = calls->count || calls->frame_count;
+	out->q.calls = calls->v;
+	out->q.call_count = calls->count;
+	out->frames = (struct frame_filter){
+		.of_stack = true, .some_frame = true, .conditions = out->conditions
+	};
+	if (calls->frame_count)
+		out->q.frames = &out->frames;
+	for (uint32_t i = 0; s == OK && i < calls->frame_count; i++) {
+		const struct pyroscope_frame *f = &calls->frames[i];
+		enum filter_op is = f->is_regex ? FILTER_MATCHES : FILTER_IS;
+		enum filter_op is_not = f->is_regex ? FILTER_NOT_MATCHES : FILTER_IS_NOT;
+		struct filter_condition *to = &out->conditions[out->frames.condition_count++];
+		*to = (struct filter_condition){
+			.field = FILTER_SHOWN, .op = f->excluded ? is_not : is, .text = f->name
+		};
+		s = filter_condition_compile(to, c->e);
+	}
+	return s == OK ? OK : err_prefix(c->e, s, "frame_filter");
+}
+
+void querier_selection_deinit(struct querier_selection *s)
+{
+	for (uint32_t i = 0; i < s->frames.condition_count; i++)
+		filter_condition_deinit(&s->conditions[i]);
+	s->frames.condition_count = 0;
+}
+
+enum status querier_select(
+	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out)
 {
 	CLEANUP(querier_filter_deinit) struct querier_filter f = { 0 };
 	struct querier_types types = { 0 };
 	struct selector_matcher more[2 + QUERIER_PROFILE_LABELS_MAX];
 	uint32_t count = 0, labels = 0;
-	*out = querier_request(c, STR(""));
-	querier_set_range(out, in->start_ms, in->end_ms);
+	struct query_request *q = &out->q;
+	*out = (struct querier_selection){ .q = querier_request(c, STR("")) };
+	querier_set_range(q, in->start_ms, in->end_ms);
 	if (in->profiles.count > 1)
 		return err_set(c->e, E_UNSUPPORTED, "profile_id_selector: one at a time");
-	struct pyroscope_calls calls;
 	struct str type = in->type;
-	enum status s = pyroscope_calls_decode(in->calls, &c->a, &calls, c->e);
+	enum status s = choose_stacks(c, in, out);
 	if (s == OK)
 		s = plain_type(c, &type);
-	out->calls = calls.v;
-	out->call_count = calls.count;
 	if (s == OK)
 		s = querier_types_list(c, 0, 0, &types);
 	if (s == OK)
@@ -299,28 +332,28 @@ enum status querier_select(struct server_call *c, const struct pyroscope_query *
 	if (s != OK)
 		return s;
 	const struct samples_type *t = find_type(c, &types, type);
-	*out_found = t && querier_type_fits(c, &f, t);
-	if (*out_found)
-		s = querier_filter_text(c, &f, t, more, count, &out->selector);
-	if (s != OK || !*out_found || in->profiles.count == 0)
+	out->found = t && querier_type_fits(c, &f, t);
+	if (out->found)
+		s = querier_filter_text(c, &f, t, more, count, &q->selector);
+	if (s != OK || !out->found || in->profiles.count == 0)
 		return s;
-	s = querier_profile_select(c, in->profiles.v[0], out, more + count, &labels, out_found);
-	if (s == OK && *out_found)
-		s = querier_filter_text(c, &f, t, more, count + labels, &out->selector);
+	s = querier_profile_select(c, in->profiles.v[0], q, more + count, &labels, &out->found);
+	if (s == OK && out->found)
+		s = querier_filter_text(c, &f, t, more, count + labels, &q->selector);
 	return s;
 }
 
-enum status querier_select_steps(struct server_call *c, const struct pyroscope_query *in,
-	struct query_request *out, bool *out_found)
+enum status querier_select_steps(
+	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out)
 {
+	*out = (struct querier_selection){ 0 };
 	if (!(in->step_s >= 0.001 && in->step_s <= 1e9))
 		return err_set(c->e, E_INVALID, "step: it has to be a millisecond at least");
-	enum status s = querier_select(c, in, out, out_found);
-	if (s == OK && out->call_count)
-		s = err_set(c->e, E_UNSUPPORTED, "stack_trace_selector of series");
-	if (s != OK || !*out_found)
+	enum status s = querier_select(c, in, out);
+	if (s != OK || !out->found)
 		return s;
-	out->step_ns = llround(in->step_s * 1000) * NS_PER_MS;
-	out->from_ns = MAX(out->from_ns, 0) / out->step_ns * out->step_ns;
+	struct query_request *q = &out->q;
+	q->step_ns = llround(in->step_s * 1000) * NS_PER_MS;
+	q->from_ns = MAX(q->from_ns, 0) / q->step_ns * q->step_ns;
 	return OK;
 }

@@ -85,7 +85,7 @@ static void reads_calls(void **state)
 	buf_init(&b, 65536);
 	CHECK_OK(pyroscope_calls_decode(STR(""), &a, &calls, &e), &e);
 	CHECK(calls.count == 0 && calls.innermost == 0 && !calls.plain_callee);
-	struct str text = STR("\x0a\x06\x0a\x04main\x0a\x00\x12\x04\x08\x05\x10\x01\x1a\x01x");
+	struct str text = STR("\x0a\x06\x0a\x04main\x0a\x00\x12\x04\x08\x05\x10\x01\x22\x01x");
 	CHECK_OK(pyroscope_calls_decode(text, &a, &calls, &e), &e);
 	CHECK(calls.count == 2 && calls.innermost == 5 && calls.plain_callee);
 	CHECK_STR(calls.v[0], "main");
@@ -96,5 +96,31 @@ static void reads_calls(void **state)
 	CHECK(pyroscope_calls_decode(buf_view(&b), &a, &calls, &e) == E_LIMIT);
 }
 
+/* StackFrameFilter: names and expressions, included and excluded. */
+static void reads_frames(void **state)
+{
+	(void)state;
+	struct pyroscope_calls calls;
+	struct err e;
+	CLEANUP(arena_deinit) struct arena a;
+	CLEANUP(buf_deinit) struct buf b;
+	arena_init(&a, 1 << 20);
+	buf_init(&b, 65536);
+	struct str text = STR("\x1a\x0c\x0a\x01x\x12\x01y\x1a\x01.\x22\x01z");
+	CHECK_OK(pyroscope_calls_decode(text, &a, &calls, &e), &e);
+	CHECK(calls.count == 0 && calls.frame_count == 4);
+	CHECK(!calls.frames[0].is_regex && !calls.frames[0].excluded);
+	CHECK(!calls.frames[1].is_regex && calls.frames[1].excluded);
+	CHECK(calls.frames[2].is_regex && !calls.frames[2].excluded);
+	CHECK(calls.frames[3].is_regex && calls.frames[3].excluded);
+	CHECK_STR(calls.frames[3].name, "z");
+	CHECK(pyroscope_calls_decode(STR("\x1a\x01\x0a"), &a, &calls, &e) == E_INVALID);
+	size_t filter = pb_begin(&b, 3);
+	for (int i = 0; i <= PYROSCOPE_FRAME_NAMES_MAX; i++)
+		pb_put_str(&b, 1, STR("x"));
+	pb_end(&b, filter);
+	CHECK(pyroscope_calls_decode(buf_view(&b), &a, &calls, &e) == E_INVALID);
+}
+
 TEST_MAIN(cmocka_unit_test(reads_requests), cmocka_unit_test(reads_calls),
-	cmocka_unit_test(refuses_requests))
+	cmocka_unit_test(reads_frames), cmocka_unit_test(refuses_requests))

@@ -104,13 +104,96 @@ static void selects_by_calls(void **state)
 	profile = querier_call(server_querier_merge_profile, &b, OK);
 	struct str sample = made_find(profile, 2, 0).bytes;
 	CHECK(made_find(sample, 1, 0).bytes.len == 1);
-	/* Malformed; of series. */
+	/* Malformed. */
 	buf_clear(&b);
 	querier_put_merge(&b, TYPE, "{}");
 	pb_put_str(&b, 6, STR("\x0a"));
 	querier_call(server_querier_merge_profile, &b, E_INVALID);
-	put_calls(&b, 8, (const char *const[]){ "main", NULL });
+}
+
+/* frame_filter, in that field: the names as one field of it. */
+static void put_frames(struct buf *b, uint32_t field, uint32_t number, const char *name)
+{
+	buf_clear(b);
+	querier_put_merge(b, TYPE, "{}");
+	size_t selector = pb_begin(b, field), filter = pb_begin(b, 3);
+	pb_put_str(b, number, str_of(name));
+	pb_end(b, filter);
+	pb_end(b, selector);
+}
+
+static void selects_by_frames(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		uint32_t number; /* include, exclude, expressions of these */
+		const char *text;
+		uint64_t sum;
+	} cases[] = {
+		{ "a leaf", 1, "f", 3 },
+		{ "the root", 1, "main", 5 },
+		{ "another case", 1, "F", 0 },
+		{ "part of a name", 1, "mai", 0 },
+		{ "without", 2, "f", 2 },
+		{ "without what is nowhere", 2, "x", 5 },
+		{ "expression", 3, "^[fx]$", 3 },
+		{ "expression, inside", 3, "ai", 5 },
+		{ "without an expression", 4, "^g", 3 },
+	};
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	FOR_EACH_CASE (c, cases) {
+		put_frames(&b, 7, c->number, c->text);
+		struct str flame =
+			made_find(querier_call(server_querier_merge_stacktraces, &b, OK), 1, 0)
+				.bytes;
+		CHECK_CASE(c, made_find(flame, 3, 0).u64 == c->sum);
+		put_frames(&b, 6, c->number, c->text);
+		struct str profile = querier_call(server_querier_merge_profile, &b, OK);
+		size_t stacks = c->sum == 5 ? 2 : c->sum > 0;
+		CHECK_CASE(c, made_find(profile, 2, stacks).number == 0);
+		CHECK_CASE(c, stacks == 0 || made_find(profile, 2, stacks - 1).number == 2);
+		put_frames(&b, 8, c->number, c->text);
+		pb_put_double(&b, 6, 10);
+		struct str point =
+			querier_first_point(querier_call(server_querier_select_series, &b, OK));
+		CHECK_CASE(c, querier_double(made_find(point, 1, 0)) == (double)c->sum);
+	}
+	put_frames(&b, 7, 3, "(");
+	querier_call(server_querier_merge_stacktraces, &b, E_INVALID);
+	put_frames(&b, 8, 3, "(");
 	pb_put_double(&b, 6, 10);
+	querier_call(server_querier_select_series, &b, E_INVALID);
+}
+
+/* f of comm="a", g of comm="b" a second later. */
+static void sums_series_of_calls(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	put_calls(&b, 8, (const char *const[]){ "main", "g", NULL });
+	pb_put_double(&b, 6, 1);
+	struct str answer = querier_call(server_querier_select_series, &b, OK);
+	struct str series = made_find(answer, 1, 0).bytes;
+	struct str first = made_find(series, 2, 0).bytes, second = made_find(series, 2, 1).bytes;
+	CHECK(querier_double(made_find(first, 1, 0)) == 0);
+	CHECK(querier_double(made_find(second, 1, 0)) == 2);
+	CHECK((int64_t)made_find(second, 2, 0).u64 == MS + 2000);
+	pb_put_str(&b, 5, STR("comm"));
+	answer = querier_call(server_querier_select_series, &b, OK);
+	for (size_t i = 0; i < 2; i++) {
+		series = made_find(answer, 1, i).bytes;
+		struct str comm = made_find(made_find(series, 1, 0).bytes, 2, 0).bytes;
+		double value = querier_double(made_find(made_find(series, 2, 0).bytes, 1, 0));
+		CHECK(value == (str_eq(comm, STR("b")) ? 2 : 0));
+		CHECK(made_find(series, 2, 1).number == 0);
+	}
+	pb_put_u64(&b, 10, 2); /* exemplars of profiles: left out */
+	answer = querier_call(server_querier_select_series, &b, OK);
+	CHECK(made_find(querier_first_point(answer), 4, 0).number == 0);
+	pb_put_u64(&b, 7, 1);
 	querier_call(server_querier_select_series, &b, E_UNSUPPORTED);
 }
 
@@ -145,6 +228,7 @@ static void sums_series(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(merges),
-		cmocka_unit_test(selects_by_calls), cmocka_unit_test(sums_series) };
+		cmocka_unit_test(selects_by_calls), cmocka_unit_test(selects_by_frames),
+		cmocka_unit_test(sums_series), cmocka_unit_test(sums_series_of_calls) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
