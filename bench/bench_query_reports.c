@@ -334,6 +334,8 @@ int main(int argc, char **argv)
 	c.path = dir;
 	c.memory_bytes = (uint64_t)1 << 30;
 	c.retention_ns = 0;
+	must("threads", os_pool_new(os_cpus() - 1, "query", &q.pool, &e), &e);
+	c.pool = q.pool;
 	must("store", store_open(&c, NULL, NULL, &store, &e), &e);
 	q.samples = store_samples(store);
 	symbolizer_config_default(&sc);
@@ -342,6 +344,7 @@ int main(int argc, char **argv)
 	sc.dir = symbols;
 	sc.debug_dirs = "";
 	sc.local_files = false;
+	sc.pool = q.pool;
 	must("symbolizer", symbolizer_new(&sc, &q.symbolizer, &e), &e);
 	make_stacks();
 	for (uint32_t i = 0; i < BATCHES; i++)
@@ -385,6 +388,7 @@ int main(int argc, char **argv)
 
 	store_close(store);
 	symbolizer_free(q.symbolizer);
+	os_pool_free(q.pool);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
 }

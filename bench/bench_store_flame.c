@@ -63,6 +63,7 @@ static struct {
 	atomic_int next_host; /* of all senders */
 	int64_t begin_ns;
 	int64_t end_ns;
+	struct os_pool *pool;
 } * world;
 
 static uint64_t next_random(uint64_t *state)
@@ -311,6 +312,9 @@ static void open_store(const char *dir)
 	store_config_default(&c);
 	c.path = dir;
 	c.memory_bytes = (uint64_t)1 << 30;
+	if (!world->pool)
+		BENCH_OK(os_pool_new(os_cpus() - 1, "query", &world->pool, &e), &e);
+	c.pool = world->pool;
 	BENCH_OK(store_open(&c, NULL, NULL, &world->store, &e), &e);
 }
 
@@ -381,6 +385,7 @@ static struct answer first(
 	sc.dir = symbols;
 	sc.local_files = true;
 	open_store(dir);
+	q.pool = sc.pool = world->pool;
 	q.samples = store_samples(world->store);
 	BENCH_OK(symbolizer_new(&sc, &q.symbolizer, &e), &e);
 	struct answer x = ask(&q, from_ns, to_ns);

@@ -125,6 +125,7 @@ int main(int argc, char **argv)
 	store_config_default(&c);
 	c.path = dir;
 	c.memory_bytes = (uint64_t)2 << 30;
+	BENCH_OK(os_pool_new(os_cpus() - 1, "query", &c.pool, &e), &e);
 	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	if (!filled) {
 		fleet_init(&f);

@@ -43,6 +43,7 @@ struct target {
 	const char *name;
 	struct fetch *client; /* of a server */
 	struct store *store;  /* of a directory */
+	struct os_pool *pool; /* its threads */
 	struct arena arena;
 	struct selector selector;
 	struct samples_query q;
@@ -87,6 +88,10 @@ static enum status open_directory(struct target *t, const struct options *o, str
 	store_config_default(&c);
 	c.path = t->name;
 	c.memory_bytes = o->memory_bytes;
+	s = os_pool_new(os_cpus() - 1, "query", &t->pool, e);
+	if (s != OK)
+		return s;
+	c.pool = t->pool;
 	s = store_open(&c, notice, NULL, &t->store, e);
 	return s == E_EXISTS ? err_prefix(e, s, "name the server's address instead") : s;
 }
@@ -131,6 +136,7 @@ static void target_close(struct target *t)
 {
 	fetch_free(t->client);
 	store_close(t->store);
+	os_pool_free(t->pool);
 	selector_deinit(&t->selector);
 	arena_deinit(&t->arena);
 }

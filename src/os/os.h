@@ -124,6 +124,26 @@ NODISCARD bool os_queue_try_push(struct os_queue *q, void *item);
 void *os_queue_pop(struct os_queue *q, int64_t deadline_ns);
 void os_queue_close(struct os_queue *q);
 
+/* CPUs that this process may run on, at least 1. */
+unsigned os_cpus(void);
+
+/* A few threads that jobs of many callers share. Their number does not grow with that of the jobs:
+ * a job runs on its caller's thread, and on threads of the pool that are idle. */
+#define OS_POOL_THREADS_MAX 31
+struct os_pool;
+/* No threads at all is fine, as is NULL below: then callers do all work themselves. */
+NODISCARD enum status os_pool_new(
+	unsigned threads, const char *name, struct os_pool **out, struct err *e);
+/* Nobody is in os_pool_run() any more; NULL is fine. */
+void os_pool_free(struct os_pool *p);
+/* Calls of fn that os_pool_run() makes at most at a time. */
+unsigned os_pool_width(const struct os_pool *p);
+/* fn(ctx, 0), which is the caller's own, and at most fn(ctx, 1) to fn(ctx, n - 1) on other threads
+ * at the same time; returns when all calls that were begun have returned. A call that found no idle
+ * thread before fn(ctx, 0) returned is never begun: fn takes its work from a common list. */
+typedef void os_pool_fn(void *ctx, unsigned worker);
+void os_pool_run(struct os_pool *p, unsigned n, os_pool_fn *fn, void *ctx);
+
 /* ---- processes ---- */
 
 /* Bytes of resident memory of this process, 0 if it cannot be read. */

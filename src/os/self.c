@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -55,4 +56,11 @@ int64_t os_self_cpu_ns(void)
 	if (getrusage(RUSAGE_SELF, &u) < 0)
 		return 0;
 	return ns_of(u.ru_utime) + ns_of(u.ru_stime);
+}
+
+unsigned os_cpus(void)
+{
+	cpu_set_t set;
+	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+	return MAX((unsigned)n, 1u);
 }

@@ -63,8 +63,7 @@ static enum status choose(void *ctx, struct profile *tables, uint8_t *chosen, st
 	uint32_t locations = (uint32_t)tables->locations.len;
 	enum status s = OK;
 	if (x->q->symbolizer)
-		s = symbolizer_resolve(
-			x->q->symbolizer, tables, QUERY_WAIT_MS, NULL, &x->pending, e);
+		s = symbolizer_resolve(x->q->symbolizer, tables, QUERY_WAIT_MS, &x->pending, e);
 	if (s == OK)
 		s = query_lines_make(tables, &shown, x->a, &l, e);
 	if (s != OK)

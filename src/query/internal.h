@@ -60,9 +60,6 @@ NODISCARD enum status query_hold(const struct query_plan *p, uint64_t bytes, str
  * and what was counted until then stays counted. */
 NODISCARD enum status query_count(const struct query_plan *p, uint64_t bytes, struct err *e);
 
-/* Another thread of the plan's view, as the symbolizer wants it; nothing where there is none. */
-struct symbolizer_beside query_beside(const struct query_plan *p);
-
 /* The unit of the values of a type, and what to multiply them by. */
 struct query_unit {
 	struct str name;

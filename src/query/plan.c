@@ -180,18 +180,6 @@ enum status query_count(const struct query_plan *p, uint64_t bytes, struct err *
 	return err_set(e, s, "%s", own.text);
 }
 
-static void run_beside(void *ctx, symbolizer_work_fn *fn, void *arg)
-{
-	struct samples_view *v = ctx;
-	v->ops->beside(v, fn, arg);
-}
-
-struct symbolizer_beside query_beside(const struct query_plan *p)
-{
-	bool any = p->view && p->view->ops->beside;
-	return (struct symbolizer_beside){ any ? run_beside : NULL, p->view };
-}
-
 void query_plan_close(struct query_plan *p)
 {
 	if (p->view)

@@ -222,9 +222,8 @@ static enum status sum(const struct query_engine *q, const struct query_request 
 			plan->view, &plan->store, labels, label_count, out, e);
 	if (s != OK || !q->symbolizer)
 		return s;
-	struct symbolizer_beside beside = query_beside(plan);
 	return symbolizer_resolve(
-		q->symbolizer, &out->tree.tables, QUERY_PPROF_WAIT_MS, &beside, &pending, e);
+		q->symbolizer, &out->tree.tables, QUERY_PPROF_WAIT_MS, &pending, e);
 }
 
 enum status query_pprof(

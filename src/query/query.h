@@ -2,8 +2,8 @@
 /*
  * query: reports over the samples of a database (samples/samples.h).
  *
- * Layer 5 (may use base, codec, pb, arrow, profile, pprof, samples, selector, symbolize). Thread
- * safety: one query is one thread's; many may run at a time.
+ * Layer 5 (may use base, os, codec, pb, arrow, profile, pprof, samples, selector, symbolize).
+ * Thread safety: one query is one thread's; many may run at a time.
  *
  * Values: of a `samples:count` type with a period they are multiplied by it and reported in the
  * period's unit, as Parca does (CPU samples become nanoseconds).
@@ -22,9 +22,11 @@
 #define QUERY_CHART_NODES_MAX (1u << 18)
 #define QUERY_PENDING_FILES_MAX 16
 
+struct os_pool;
 struct query_engine {
 	struct samples_db *samples;
 	struct symbolizer *symbolizer;
+	struct os_pool *pool; /* helps a query; NULL: it is one thread's */
 };
 
 struct query_request {

@@ -29,11 +29,9 @@ void query_stacks_deinit(struct query_stacks *s)
 static enum status resolve(struct query_loader *l)
 {
 	struct query_stacks *s = l->s;
-	struct symbolizer_beside beside = query_beside(&s->plan);
 	if (!l->q->symbolizer)
 		return OK;
-	return symbolizer_resolve(
-		l->q->symbolizer, &s->tables, QUERY_WAIT_MS, &beside, &s->pending, l->e);
+	return symbolizer_resolve(l->q->symbolizer, &s->tables, QUERY_WAIT_MS, &s->pending, l->e);
 }
 
 /* ---- without labels ---- */

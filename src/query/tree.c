@@ -9,11 +9,14 @@
  */
 #include "query/report.h"
 
+#include "os/os.h"
+
 #include <stdatomic.h>
 
 struct maker {
 	struct query_tree *t;
 	const struct query_report_request *r;
+	struct os_pool *pool;
 	struct arena *a;
 	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich, no calls */
 	uint32_t *begun;      /* by stack: how many of the request's calls it begins with, or
@@ -192,14 +195,10 @@ static void frame_or_index(void *ctx, unsigned worker)
 
 static enum status fill(struct maker *m)
 {
-	const struct samples_view *view = m->t->stacks.plan.view;
 	enum status s = reserve(m);
 	if (s != OK)
 		return s;
-	if (view && view->ops->beside)
-		view->ops->beside(m->t->stacks.plan.view, frame_or_index, m);
-	else
-		frame_or_index(m, 0);
+	os_pool_run(m->pool, 2, frame_or_index, m);
 	if (m->status == OK)
 		m->status = samples_stopped(&m->t->stacks.plan.store, m->e);
 	if (m->status != OK || !m->seen)
@@ -217,7 +216,7 @@ enum status query_tree_make(struct query_tree *t, const struct query_engine *q,
 	enum status s = query_stacks_load(&t->stacks, q, r, a, e);
 	if (s != OK)
 		return s;
-	struct maker m = { .t = t, .r = r, .a = a, .e = e };
+	struct maker m = { .t = t, .r = r, .pool = q->pool, .a = a, .e = e };
 	s = fill(&m);
 	if (s != OK)
 		query_tree_deinit(t);

@@ -149,8 +149,6 @@ struct samples_hit {
 typedef enum status samples_choose_fn(
 	void *ctx, struct profile *tables, uint8_t *chosen, struct err *e);
 
-typedef void samples_work_fn(void *ctx, unsigned worker);
-
 struct samples_db;
 struct samples_view;
 
@@ -196,11 +194,6 @@ struct samples_ops {
 	 * in all until the view is closed; NULL: it is not counted. E_LIMIT: more than a query may
 	 * take; E_UNAVAILABLE: others have it. */
 	enum status (*hold)(struct samples_view *v, uint64_t bytes, struct err *e);
-
-	/* fn(ctx, 0) by the caller, and fn(ctx, 1) at the same time by another thread where one is
-	 * idle; returns when all that were begun have. So fn takes its work from a common list.
-	 * NULL: there are no other threads. */
-	void (*beside)(struct samples_view *v, samples_work_fn *fn, void *ctx);
 };
 
 /* An implementation's own structures begin with these. */

@@ -115,7 +115,7 @@ static enum status name_lines(struct listing *l)
 	}
 	if (s != OK)
 		return err_set(l->e, s, "%zu instructions", l->count);
-	return symbolizer_resolve(l->engine->symbolizer, &l->named, 0, NULL, &pending, l->e);
+	return symbolizer_resolve(l->engine->symbolizer, &l->named, 0, &pending, l->e);
 }
 
 /* [ADDRESS, TEXT, SELF, TOTAL, FILE, LINE, FUNCTION]. The last three are of the innermost call, and

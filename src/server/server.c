@@ -187,6 +187,7 @@ static enum status open_symbolizer(struct server *s, struct err *e)
 	c.on_demand = s->config->symbols_on_demand;
 	c.wants_min = MAX(s->config->symbols_wants_min, 1u);
 	c.uploads = s->uploads;
+	c.pool = s->engine.pool;
 	c.disk_bytes = s->config->symbols_bytes;
 	if (s->config->retention_bytes)
 		c.disk_bytes = MIN(c.disk_bytes, s->config->retention_bytes / 4);
@@ -213,6 +214,7 @@ static enum status open_store(struct server *s, struct err *e)
 	uint64_t memory = s->config->storage_memory_bytes;
 	c.memory_bytes = (memory - MIN(memory / 2, FIXED_BYTES)) / 16 * 11;
 	c.resident_bytes = memory;
+	c.pool = s->engine.pool;
 	c.retention_ns = s->config->retention_ns;
 	c.retention_bytes = s->config->retention_bytes;
 	c.resolution_ns = s->config->resolution_ns;
@@ -273,6 +275,9 @@ static enum status start(struct server *s, struct err *e)
 		st = listen_now(s, e);
 	if (st == OK)
 		st = open_uploads(s, e);
+	/* The thread of a query works too, so one fewer than CPUs. */
+	if (st == OK)
+		st = os_pool_new(os_cpus() - 1, "query", &s->engine.pool, e);
 	if (st == OK)
 		st = open_symbolizer(s, e);
 	if (st == OK)
@@ -320,6 +325,7 @@ static void stop_all(struct server *s)
 	symbolizer_free(s->engine.symbolizer);
 	if (s->store)
 		store_close(s->store);
+	os_pool_free(s->engine.pool);
 	debuginfod_close(s->debuginfod);
 	debuginfo_uploads_close(s->uploads);
 	server_inlets_close(s);

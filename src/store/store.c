@@ -18,7 +18,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -210,7 +209,6 @@ static enum status make_layout(struct store *s, struct err *e)
 static void store_free(struct store *s)
 {
 	log_close(s->log);
-	pool_free(s->pool);
 	dictionary_unref(s->dictionary);
 	memtable_unref(s->active);
 	memtable_unref(s->frozen);
@@ -260,14 +258,6 @@ static void init_locks(struct store *s)
 	pthread_condattr_destroy(&ca);
 }
 
-/* Threads of the query pool. The thread of the query works too, so one fewer than CPUs. */
-static unsigned query_threads(void)
-{
-	cpu_set_t set;
-	int n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-	return n > 1 ? (unsigned)n - 1 : 0;
-}
-
 static enum status start_threads(struct store *s, struct err *e)
 {
 	enum status st = OK;
@@ -279,8 +269,6 @@ static enum status start_threads(struct store *s, struct err *e)
 	if (st == OK)
 		st = os_thread_start(&s->merger, "store-merge", merger_main, s, e);
 	s->merger_runs = st == OK;
-	if (st == OK)
-		st = pool_new(query_threads(), &s->pool, e);
 	return st;
 }
 

@@ -51,6 +51,7 @@ struct store_thin_rule {
 /* `7d=5m`, `7d=5m/thread_id+cpu`, `30d=0s/` and a star for all of them. Points into the text. */
 NODISCARD enum status store_thin_parse(struct str text, struct store_thin_rule *out, struct err *e);
 
+struct os_pool;
 struct store_config {
 	const char *path;
 	uint64_t memory_bytes; /* budget of memtable, caches and queries together */
@@ -67,6 +68,7 @@ struct store_config {
 	int64_t wait_ns;            /* how long a batch waits for memory, twice at the most */
 	int64_t resolution_ns;      /* sample times are rounded down to this in merged parts */
 	uint64_t log_segment_bytes; /* a segment of the log is preallocated with this */
+	struct os_pool *pool; /* helps queries; outlives the store; NULL: they are one thread's */
 };
 void store_config_default(struct store_config *c);
 

@@ -7,6 +7,7 @@
 #include "symbolize/private.h"
 
 #include "base/clock.h"
+#include "os/os.h"
 
 #include <stdlib.h>
 
@@ -17,6 +18,7 @@
 struct symbolizer {
 	struct symbolize_metrics metrics;
 	struct symbolize_tables *tables;
+	struct os_pool *pool;
 };
 
 void symbolizer_config_default(struct symbolizer_config *c)
@@ -50,6 +52,7 @@ enum status symbolizer_new(
 	if (!sym)
 		return err_set(e, E_NOMEM, "symbolizer");
 	enum status s = symbolize_tables_new(c, &sym->metrics, &sym->tables, e);
+	sym->pool = c->pool;
 	if (s == OK)
 		*out = STEAL_PTR(sym);
 	return s;
@@ -113,7 +116,6 @@ void symbolizer_write_metrics(struct symbolizer *s, struct buf *out)
 struct resolve {
 	struct symbolizer *s;
 	struct profile *p;
-	const struct symbolizer_beside *beside; /* NULL: no other thread */
 	struct symbolize_mapping *mappings;
 	struct symbolize_namer first, second; /* the second's names are its own until they join */
 	uint32_t middle;                      /* the location that the second part begins with */
@@ -129,14 +131,6 @@ static void resolve_deinit(struct resolve *r)
 	free(r->mappings);
 	symbolize_namer_deinit(&r->first);
 	symbolize_namer_deinit(&r->second);
-}
-
-static void run_beside(struct resolve *r, symbolizer_work_fn *fn)
-{
-	if (r->beside && r->beside->run)
-		r->beside->run(r->beside->ctx, fn, r);
-	else
-		fn(r, 0);
 }
 
 /* ---- the tables ---- */
@@ -192,7 +186,7 @@ static bool get_tables(struct resolve *r)
 	atomic_store(&r->next, 1);
 	atomic_store(&r->any_pending, false);
 	if (r->p->mappings.len > BESIDE_MAPPINGS_MIN)
-		run_beside(r, get_next_tables);
+		os_pool_run(r->s->pool, 2, get_next_tables, r);
 	else
 		get_next_tables(r, 0);
 	return atomic_load(&r->any_pending);
@@ -266,7 +260,7 @@ static enum status name_all(struct resolve *r)
 		name_next(r, 0);
 		return r->first.status;
 	}
-	run_beside(r, name_next);
+	os_pool_run(r->s->pool, 2, name_next, r);
 	if (r->first.status != OK)
 		return r->first.status;
 	if (r->second.status == OK && r->second.apart)
@@ -299,9 +293,9 @@ static enum status resolve(struct resolve *r, uint32_t wait_ms)
 }
 
 enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
-	const struct symbolizer_beside *beside, uint32_t *out_pending, struct err *e)
+	uint32_t *out_pending, struct err *e)
 {
-	CLEANUP(resolve_deinit) struct resolve r = { .s = s, .p = p, .beside = beside };
+	CLEANUP(resolve_deinit) struct resolve r = { .s = s, .p = p };
 	r.mappings = calloc(p->mappings.len, sizeof(*r.mappings));
 	if (!r.mappings)
 		return err_set(e, E_NOMEM, "names of locations");

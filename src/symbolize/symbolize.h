@@ -17,6 +17,7 @@ struct symbolizer;
 /* Descriptors that wait. */
 #define SYMBOLIZER_HELD_MAX 1024
 
+struct os_pool;
 struct symbolizer_config {
 	const char *dir;        /* where the tables lie: DIR/xx/yyyy….sym by build id */
 	const char *debug_dirs; /* colon separated, "/usr/lib/debug" */
@@ -26,7 +27,8 @@ struct symbolizer_config {
 	/* On disk; beyond it the least recently used tables are removed. */
 	uint64_t disk_bytes;
 	struct debuginfo_limits limits;
-	uint32_t workers; /* builds at a time */
+	uint32_t workers;     /* builds at a time */
+	struct os_pool *pool; /* helps a query; outlives the symbolizer; NULL: it is one thread's */
 	/* An offered file waits, with its descriptor, until a query needs its names. Beyond
 	 * SYMBOLIZER_HELD_MAX files the table is built at once. */
 	bool on_demand;
@@ -108,20 +110,11 @@ void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path)
 size_t symbolizer_list_pending(
 	struct symbolizer *s, const struct profile *p, struct str *out, size_t max);
 
-/* Another thread, where one is idle: run() calls fn(arg, 0) on the caller's thread, and perhaps
- * fn(arg, 1) at the same time on another, and returns when all that were begun have returned. */
-typedef void symbolizer_work_fn(void *arg, unsigned worker);
-struct symbolizer_beside {
-	void (*run)(void *ctx, symbolizer_work_fn *fn, void *arg); /* NULL: there is none */
-	void *ctx;
-};
-
 /* Give every location of `p` that has none its lines. A location whose table is not there (yet)
  * gets one line with the function "binary+0xoffset"; `out_pending` counts those whose table is
- * being built, so that the caller may ask again. wait_ms: how long to wait for such tables.
- * `beside` may be NULL; what comes out does not depend on it. */
+ * being built, so that the caller may ask again. wait_ms: how long to wait for such tables. */
 NODISCARD enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
-	const struct symbolizer_beside *beside, uint32_t *out_pending, struct err *e);
+	uint32_t *out_pending, struct err *e);
 
 /* Demangled for people into `a`, or `name` itself when it is not a mangled name. */
 struct str symbolize_demangle(struct str name, struct arena *a);

@@ -123,6 +123,8 @@ static int setup(void **state)
 	store_config_default(&c);
 	c.path = dir;
 	c.retention_ns = 0;
+	CHECK_OK(os_pool_new(2, "query", &engine.pool, &e), &e);
+	c.pool = engine.pool;
 	CHECK_OK(store_open(&c, NULL, NULL, &store, &e), &e);
 	engine.samples = store_samples(store);
 	symbolizer_config_default(&sc);
@@ -131,6 +133,7 @@ static int setup(void **state)
 	sc.dir = symbols;
 	sc.debug_dirs = "";
 	sc.local_files = false;
+	sc.pool = engine.pool;
 	CHECK_OK(symbolizer_new(&sc, &engine.symbolizer, &e), &e);
 	seed = 5;
 	memset(counted, 0, sizeof(counted));
@@ -148,6 +151,7 @@ static int teardown(void **state)
 	char command[128];
 	store_close(store);
 	symbolizer_free(engine.symbolizer);
+	os_pool_free(engine.pool);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
 }

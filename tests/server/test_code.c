@@ -131,7 +131,7 @@ static void have_table(void)
 		.address = places[0].at, .mapping = mapping, .kind = FRAME_NATIVE
 	};
 	CHECK(profile_add_location(&p, &l, NULL, 0, &location) == OK);
-	CHECK_OK(symbolizer_resolve(s.engine.symbolizer, &p, 60000, NULL, &pending, &e), &e);
+	CHECK_OK(symbolizer_resolve(s.engine.symbolizer, &p, 60000, &pending, &e), &e);
 	CHECK(pending == 0);
 	profile_deinit(&p);
 }

@@ -90,6 +90,16 @@ static inline void fixture_notice(void *ctx, const char *sentence)
 /* A segment is preallocated, and read whole at each start: thousands of times in these tests. */
 #define FIXTURE_SEGMENT_BYTES ((uint64_t)256 << 10)
 
+/* Threads of all stores of a test. */
+static inline struct os_pool *fixture_pool(void)
+{
+	static struct os_pool *pool;
+	struct err e = { 0 };
+	if (!pool)
+		CHECK_OK(os_pool_new(2, "query", &pool, &e), &e);
+	return pool;
+}
+
 static inline struct store_config fixture_config(const char *dir)
 {
 	struct store_config c;
@@ -97,6 +107,7 @@ static inline struct store_config fixture_config(const char *dir)
 	c.path = dir;
 	c.flush_interval_ns = 3600 * SEC; /* tests flush when they want to */
 	c.log_segment_bytes = FIXTURE_SEGMENT_BYTES;
+	c.pool = fixture_pool();
 	c.wait_ns = SEC / 2; /* for memory that does not come */
 	return c;
 }

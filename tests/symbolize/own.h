@@ -140,7 +140,7 @@ static inline uint32_t resolve(uint32_t wait_ms)
 {
 	uint32_t pending = 0;
 	struct err e = { 0 };
-	CHECK_OK(symbolizer_resolve(t.s, &t.p, wait_ms, NULL, &pending, &e), &e);
+	CHECK_OK(symbolizer_resolve(t.s, &t.p, wait_ms, &pending, &e), &e);
 	CHECK_OK(profile_validate(&t.p, &e), &e);
 	return pending;
 }

@@ -2,13 +2,15 @@
 /* Names are the same whether one thread gives them or two, in whatever order these come to it. */
 #include "own.h"
 
+#include "os/os.h"
+
 /* More than are named by one thread, in each of some mappings. */
 enum { MAPPINGS = 12, EACH = 1000 };
 
 enum order { FIRST_ONLY, FIRST_BEFORE, SECOND_BEFORE, TOGETHER, ORDERS };
 
 struct job {
-	symbolizer_work_fn *fn;
+	os_pool_fn *fn;
 	void *arg;
 };
 
@@ -19,11 +21,14 @@ static void *run_second(void *ctx)
 	return NULL;
 }
 
-static void run(void *ctx, symbolizer_work_fn *fn, void *arg)
+static enum order order;
+
+/* In place of the pool's own. */
+void os_pool_run(struct os_pool *p, unsigned n, os_pool_fn *fn, void *arg)
 {
-	enum order order = *(enum order *)ctx;
 	struct job j = { fn, arg };
 	pthread_t thread;
+	CHECK(!p && n == 2);
 	if (order == FIRST_ONLY || order == FIRST_BEFORE)
 		fn(arg, 0);
 	if (order == FIRST_BEFORE || order == SECOND_BEFORE)
@@ -98,10 +103,9 @@ static void two_threads_name_as_one_does(void **state)
 	CHECK(t.p.functions.len > 100);
 	alone = t.p;
 	CHECK_OK(profile_init(&t.p, 1 << 20), NULL);
-	for (enum order o = FIRST_ONLY; o < ORDERS; o++) {
-		struct symbolizer_beside beside = { run, &o };
+	for (order = FIRST_ONLY; order < ORDERS; order++) {
 		fill();
-		CHECK_OK(symbolizer_resolve(t.s, &t.p, WAIT_MS, &beside, &pending, &e), &e);
+		CHECK_OK(symbolizer_resolve(t.s, &t.p, WAIT_MS, &pending, &e), &e);
 		CHECK(pending == 0);
 		CHECK_OK(profile_validate(&t.p, &e), &e);
 		check_same(&alone, &t.p);

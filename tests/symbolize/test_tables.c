@@ -104,8 +104,7 @@ static void *ask(void *ctx)
 			CHECK_OK(symbolizer_offer(t.s, t.build_id, t.exe,
 					 open(t.exe, O_RDONLY | O_CLOEXEC), NULL),
 				NULL);
-		CHECK_OK(symbolizer_resolve(t.s, &p, i % 2 ? WAIT_MS : 0, NULL, &pending, NULL),
-			NULL);
+		CHECK_OK(symbolizer_resolve(t.s, &p, i % 2 ? WAIT_MS : 0, &pending, NULL), NULL);
 		const struct profile_location *l = &p.locations.v[id];
 		const struct profile_function *f =
 			&p.functions.v[p.lines.v[l->line_first + l->line_count - 1].function];

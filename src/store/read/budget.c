@@ -8,7 +8,7 @@
 #include "store/read/budget.h"
 
 #include "base/clock.h"
-#include "store/read/pool.h"
+#include "os/os.h"
 
 #include <stdlib.h>
 
@@ -188,5 +188,5 @@ bool query_memory_again(struct store_query *q)
 unsigned query_memory_width(const struct query_memory *m)
 {
 	struct memory_share *all = &m->store->queries_memory;
-	return memory_used(all) > all->limit / 2 ? 1 : pool_width(m->store->pool);
+	return memory_used(all) > all->limit / 2 ? 1 : os_pool_width(m->store->config.pool);
 }

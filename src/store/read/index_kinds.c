@@ -8,7 +8,7 @@
 #include "store/read/index_kinds.h"
 
 #include "base/lock.h"
-#include "store/read/pool.h"
+#include "os/os.h"
 
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ struct asking {
 	uint8_t *done;
 	uint8_t *seen; /* by number in the dictionary; relaxed atomics; NULL: there is none */
 	uint32_t seen_count;
-	struct kinds_texts found[POOL_THREADS_MAX + 1];
+	struct kinds_texts found[OS_POOL_THREADS_MAX + 1];
 	atomic_size_t next;
 	atomic_bool stop;
 	struct lock lock;
@@ -244,7 +244,8 @@ static enum status gather(struct asking *a, struct kinds_texts *out, struct err 
 	}
 	if (s != OK)
 		return s;
-	pool_run(v->store->pool, (unsigned)MIN(v->source_count, (size_t)POOL_THREADS_MAX), work, a);
+	os_pool_run(v->store->config.pool,
+		(unsigned)MIN(v->source_count, (size_t)OS_POOL_THREADS_MAX), work, a);
 	if (a->status != OK) {
 		*e = a->err;
 		return a->status;

@@ -7,7 +7,7 @@
 #include "store/read/pick.h"
 
 #include "base/lock.h"
-#include "store/read/pool.h"
+#include "os/os.h"
 
 #include <stdlib.h>
 
@@ -372,8 +372,8 @@ static enum status each_source(struct picking *p, bool loading, struct err *e)
 {
 	p->loading = loading;
 	atomic_store(&p->next, 0);
-	pool_run(p->v->store->pool, (unsigned)MIN(p->v->source_count, (size_t)POOL_THREADS_MAX),
-		work, p);
+	os_pool_run(p->v->store->config.pool,
+		(unsigned)MIN(p->v->source_count, (size_t)OS_POOL_THREADS_MAX), work, p);
 	if (p->status != OK)
 		*e = p->err;
 	return p->status;

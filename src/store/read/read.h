@@ -4,5 +4,4 @@
 
 #include "store/read/caches.h"
 #include "store/read/pick.h"
-#include "store/read/pool.h"
 #include "store/read/view.h"

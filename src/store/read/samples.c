@@ -4,7 +4,6 @@
  * answer takes is counted until the view is closed, and a failure says nothing of where the server
  * keeps its files.
  */
-#include "store/read/pool.h"
 #include "store/read/queries.h"
 
 #include <stdlib.h>
@@ -139,18 +138,13 @@ static enum status where(struct samples_view *v, const struct samples_query *q,
 	return tell(v, store_where(mine(v), q, choose, ctx, a, out, out_count, e), e);
 }
 
-static void beside(struct samples_view *v, samples_work_fn *fn, void *ctx)
-{
-	pool_run(mine(v)->store->pool, 2, fn, ctx);
-}
-
 /* Two tables of operations that differ in how a view is opened. */
-#define OPS(open)                                                                               \
-	{                                                                                       \
-		.beside = beside, .hold = hold_more, .where = where, .view_open = (open),       \
-		.view_close = view_close, .types = types, .label_names = label_names,           \
-		.label_values = label_values, .sum_stacks = sum_stacks, .sum_cells = sum_cells, \
-		.sum_series = sum_series, .collect = collect,                                   \
+#define OPS(open)                                                                                 \
+	{                                                                                         \
+		.hold = hold_more, .where = where, .view_open = (open), .view_close = view_close, \
+		.types = types, .label_names = label_names, .label_values = label_values,         \
+		.sum_stacks = sum_stacks, .sum_cells = sum_cells, .sum_series = sum_series,       \
+		.collect = collect,                                                               \
 	}
 static const struct samples_ops ops = OPS(view_open);
 static const struct samples_ops query_ops = OPS(query_view_open);

@@ -13,12 +13,11 @@
 #include "store/read/durations.h"
 
 #include "base/lock.h"
+#include "os/os.h"
 #include "store/read/gauge.h"
 #include "store/read/queries.h"
 #include "store/read/scan.h"
 #include "store/read/tree.h"
-
-#include "store/read/pool.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -335,7 +334,7 @@ static void set_open(struct summing *s, struct share *h, bool open)
 /* A tree that nobody else is at, the first of these, so that few are used. NULL: the query ends. */
 static struct tree *take_tree(struct summing *s)
 {
-	static_assert(POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
+	static_assert(OS_POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
 	struct tree *found = NULL;
 	pthread_mutex_lock(&s->lock);
 	while (!found && !atomic_load(&s->stop)) {
@@ -576,7 +575,7 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 		return st;
 	lock_init(&s.lock, LOCK_ONE_QUERY);
 	pthread_cond_init(&s.changed, NULL);
-	pool_run(v->store->pool, width, work, &s);
+	os_pool_run(v->store->config.pool, width, work, &s);
 	pthread_mutex_destroy(&s.lock);
 	pthread_cond_destroy(&s.changed);
 	if (s.status != OK) {

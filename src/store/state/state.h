@@ -60,7 +60,6 @@ struct store {
 	void *notice_ctx;
 	struct store_metrics metrics;
 	struct dictionary *dictionary; /* of labels; with `lock` held; NULL: none */
-	struct pool *pool;             /* of queries; NULL: they run on their callers' threads */
 	struct log *log;
 	struct dedupe dedupe;
 	struct memory_share queries_memory;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each item is done once, by at most as many threads as there are, whoever else asks. */
-#include "store/read/pool.h"
-
 #include "os/os.h"
-#include "tests/test.h"
+
+#include "test.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -13,7 +12,7 @@ enum { ITEMS = 500 };
 struct work {
 	atomic_int next;
 	atomic_int done[ITEMS];
-	atomic_int workers[POOL_THREADS_MAX + 1];
+	atomic_int workers[OS_POOL_THREADS_MAX + 1];
 	unsigned width;
 };
 
@@ -29,10 +28,10 @@ static void work(void *ctx, unsigned worker)
 	}
 }
 
-static void run(struct pool *p, unsigned n)
+static void run(struct os_pool *p, unsigned n)
 {
-	struct work w = { .width = MIN(n, pool_width(p)) };
-	pool_run(p, n, work, &w);
+	struct work w = { .width = MIN(n, os_pool_width(p)) };
+	os_pool_run(p, n, work, &w);
 	for (int i = 0; i < ITEMS; i++)
 		CHECK(atomic_load(&w.done[i]) == 1);
 	CHECK(atomic_load(&w.workers[0]) == 1);
@@ -48,27 +47,27 @@ static void *run_often(void *ctx)
 static void each_item_once(void **state)
 {
 	(void)state;
-	static const unsigned sizes[] = { 0, 1, 3, POOL_THREADS_MAX + 5 };
+	static const unsigned sizes[] = { 0, 1, 3, OS_POOL_THREADS_MAX + 5 };
 	for (size_t k = 0; k < ARRAY_COUNT(sizes); k++) {
-		struct pool *p;
+		struct os_pool *p;
 		struct err e = { 0 };
 		pthread_t threads[3];
-		CHECK_OK(pool_new(sizes[k], &p, &e), &e);
-		CHECK(pool_width(p) == MIN(sizes[k], (unsigned)POOL_THREADS_MAX) + 1);
+		CHECK_OK(os_pool_new(sizes[k], "pool", &p, &e), &e);
+		CHECK(os_pool_width(p) == MIN(sizes[k], (unsigned)OS_POOL_THREADS_MAX) + 1);
 		for (int i = 0; i < 3; i++)
 			CHECK_OK(os_thread_start(&threads[i], "runs", run_often, p, &e), &e);
 		run_often(p);
 		for (int i = 0; i < 3; i++)
 			pthread_join(threads[i], NULL);
-		pool_free(p);
+		os_pool_free(p);
 	}
-	pool_free(NULL);
+	os_pool_free(NULL);
 }
 
 static void without_a_pool(void **state)
 {
 	(void)state;
-	CHECK(pool_width(NULL) == 1);
+	CHECK(os_pool_width(NULL) == 1);
 	run(NULL, 7);
 }
 

@@ -4,15 +4,14 @@
  * caller whose own part is done withdraws its job, so that no thread joins any more, and waits for
  * the threads that did.
  */
-#include "store/read/pool.h"
+#include "os/os.h"
 
 #include "base/lock.h"
-#include "os/os.h"
 
 #include <stdlib.h>
 
 struct job {
-	pool_fn *fn;
+	os_pool_fn *fn;
 	void *ctx;
 	unsigned next;    /* number of the next worker */
 	unsigned end;     /* one more than the last */
@@ -20,18 +19,18 @@ struct job {
 	struct job *after;
 };
 
-struct pool {
+struct os_pool {
 	struct lock lock;
 	pthread_cond_t wanted;
 	pthread_cond_t left; /* a worker has returned */
 	struct job *first;   /* jobs with places */
 	bool stopping;
 	unsigned count;
-	pthread_t threads[POOL_THREADS_MAX];
+	pthread_t threads[OS_POOL_THREADS_MAX];
 };
 
 /* With the lock held. */
-static void withdraw(struct pool *p, const struct job *j)
+static void withdraw(struct os_pool *p, const struct job *j)
 {
 	struct job **at = &p->first;
 	while (*at && *at != j)
@@ -42,7 +41,7 @@ static void withdraw(struct pool *p, const struct job *j)
 
 static void *pool_main(void *ctx)
 {
-	struct pool *p = ctx;
+	struct os_pool *p = ctx;
 	pthread_mutex_lock(&p->lock);
 	while (!p->stopping) {
 		struct job *j = p->first;
@@ -64,28 +63,28 @@ static void *pool_main(void *ctx)
 	return NULL;
 }
 
-enum status pool_new(unsigned threads, struct pool **out, struct err *e)
+enum status os_pool_new(unsigned threads, const char *name, struct os_pool **out, struct err *e)
 {
-	struct pool *p = calloc(1, sizeof(*p));
+	struct os_pool *p = calloc(1, sizeof(*p));
 	if (!p)
-		return err_set(e, E_NOMEM, "threads of queries");
+		return err_set(e, E_NOMEM, "threads %s", name);
 	lock_init(&p->lock, LOCK_POOL);
 	pthread_cond_init(&p->wanted, NULL);
 	pthread_cond_init(&p->left, NULL);
 	enum status s = OK;
-	while (s == OK && p->count < MIN(threads, (unsigned)POOL_THREADS_MAX)) {
-		s = os_thread_start(&p->threads[p->count], "store-query", pool_main, p, e);
+	while (s == OK && p->count < MIN(threads, (unsigned)OS_POOL_THREADS_MAX)) {
+		s = os_thread_start(&p->threads[p->count], name, pool_main, p, e);
 		p->count += s == OK;
 	}
 	if (s != OK) {
-		pool_free(p);
+		os_pool_free(p);
 		return s;
 	}
 	*out = p;
 	return OK;
 }
 
-void pool_free(struct pool *p)
+void os_pool_free(struct os_pool *p)
 {
 	if (!p)
 		return;
@@ -102,14 +101,14 @@ void pool_free(struct pool *p)
 	free(p);
 }
 
-unsigned pool_width(const struct pool *p)
+unsigned os_pool_width(const struct os_pool *p)
 {
 	return p ? p->count + 1 : 1;
 }
 
-void pool_run(struct pool *p, unsigned n, pool_fn *fn, void *ctx)
+void os_pool_run(struct os_pool *p, unsigned n, os_pool_fn *fn, void *ctx)
 {
-	struct job j = { .fn = fn, .ctx = ctx, .next = 1, .end = MIN(n, pool_width(p)) };
+	struct job j = { .fn = fn, .ctx = ctx, .next = 1, .end = MIN(n, os_pool_width(p)) };
 	if (j.end <= 1) {
 		fn(ctx, 0);
 		return;
