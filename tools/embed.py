@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""Put the built page into an assembler file: the table `server_assets` of src/server/internal.h.
+"""Put the built page, or the pages of docs/, into an assembler file: the tables `server_assets` and
+`server_docs` of src/server/internal.h.
 
 usage: embed.py OUT.S OUT.bin OUT.d SOURCE_ROOT [DIST]
+       embed.py --docs OUT.S OUT.bin OUT.d SOURCE_ROOT     what tools/make_site --served makes
 
-Without DIST, or where DIST/index.html is not there, the table is empty and the server says so.
+Without DIST, where DIST/index.html is not there, or without lowdown, the table is empty and the server
+says so.
 """
 
 import gzip
 import hashlib
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 
 TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -33,7 +39,7 @@ def visible(dist):
     return [p for p in dist.rglob("*") if not p.name.startswith(".")]
 
 
-def collect(dist):
+def collect(dist, below=""):
     """(URL path, file) of all files, index.html first and as "/"."""
     files = sorted(p for p in visible(dist) if p.is_file() and p.suffix != ".map")
     files.sort(key=lambda p: p != dist / "index.html")
@@ -43,12 +49,55 @@ def collect(dist):
         if path.suffix not in TYPES:
             sys.exit(f"embed.py: {path}: no content type for {path.suffix}")
         url = "/" if path == dist / "index.html" else "/" + path.relative_to(dist).as_posix()
-        yield url, path
+        yield below + url, path
 
 
-def main():
-    out, blob_path, depfile, root, dist_name = (sys.argv[1:] + [""])[:5]
-    root = pathlib.Path(root)
+def pack(files):
+    """Rows of the table, and the bytes that they lie in."""
+    rows, blob = [], bytearray()
+    for url, path in files:
+        raw = path.read_bytes()
+        packed = gzip.compress(raw, 9, mtime=0)
+        etag = '\\"' + hashlib.sha256(raw).hexdigest()[:16] + '\\"'
+        rows.append((url, TYPES[path.suffix], etag, len(blob), len(packed), int(bool(HASHED.search(path.name)))))
+        blob += packed
+    return rows, blob
+
+
+def write(table, rows, blob, out, blob_path):
+    name_of = table.removeprefix("server_")
+    pathlib.Path(blob_path).write_bytes(blob)
+    lines = ["/* SPDX-License-Identifier: Apache-2.0 */", "/* Made by tools/embed.py. */"]
+    lines += ["\t.section .rodata", "\t.balign 16", f"{name_of}_bytes:"]
+    lines += [f'\t.incbin "{pathlib.Path(blob_path).resolve()}"', "\t.byte 0"]
+    for i, row in enumerate(rows):
+        for name, text in zip(("path", "type", "etag"), row):
+            lines += [f"{name_of}_{name}_{i}:", f'\t.asciz "{text}"']
+    lines += ['\t.section .data.rel.ro,"aw"', "\t.balign 8", f"\t.globl {table}"]
+    lines += [f"{table}:"]
+    for i, (_, _, _, offset, length, immutable) in enumerate(rows):
+        lines.append(f"\t.quad {name_of}_path_{i}, {name_of}_type_{i}, {name_of}_etag_{i}")
+        lines.append(f"\t.quad {name_of}_bytes + {offset}, {length}, {immutable}")
+    lines += ["\t.quad 0, 0, 0, 0, 0, 0"]
+    lines += [f"\t.type {table}, %object", f"\t.size {table}, . - {table}"]
+    lines += ['\t.section .note.GNU-stack,"",%progbits', ""]
+    pathlib.Path(out).write_text("\n".join(lines))
+
+
+def embed_docs(out, blob_path, root):
+    """What the pages are made of."""
+    rows, blob = [], bytearray()
+    maker = root / "tools/make_site"
+    if shutil.which("lowdown"):
+        with tempfile.TemporaryDirectory() as site:
+            subprocess.run([maker, "--served", site], check=True)
+            rows, blob = pack(collect(pathlib.Path(site), "/docs"))
+    write("server_docs", rows, blob, out, blob_path)
+    return [maker, root / "docs", *root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("docs/*.png")]
+
+
+def embed_page(out, blob_path, root, dist_name):
+    """What tells by its time when the page changes."""
     dist = root / dist_name if dist_name else None
     rows, blob, depends = [], bytearray(), []
     if dist:
@@ -60,31 +109,17 @@ def main():
         if folder == dist:
             depends += visible(dist)
     if dist and (dist / "index.html").exists():
-        for url, path in collect(dist):
-            raw = path.read_bytes()
-            packed = gzip.compress(raw, 9, mtime=0)
-            etag = '\\"' + hashlib.sha256(raw).hexdigest()[:16] + '\\"'
-            immutable = int(bool(HASHED.search(path.name)))
-            rows.append((url, TYPES[path.suffix], etag, len(blob), len(packed), immutable))
-            blob += packed
-    pathlib.Path(blob_path).write_bytes(blob)
-    lines = ["/* SPDX-License-Identifier: Apache-2.0 */", "/* Made by tools/embed.py. */"]
-    lines += ["\t.section .rodata", "\t.balign 16", "page_bytes:"]
-    lines += [f'\t.incbin "{pathlib.Path(blob_path).resolve()}"', "\t.byte 0"]
-    for i, row in enumerate(rows):
-        for name, text in zip(("path", "type", "etag"), row):
-            lines += [f"page_{name}_{i}:", f'\t.asciz "{text}"']
-    lines += ['\t.section .data.rel.ro,"aw"', "\t.balign 8", "\t.globl server_assets"]
-    lines += ["server_assets:"]
-    for i, (_, _, _, offset, length, immutable) in enumerate(rows):
-        lines.append(f"\t.quad page_path_{i}, page_type_{i}, page_etag_{i}")
-        lines.append(f"\t.quad page_bytes + {offset}, {length}, {immutable}")
-    lines += ["\t.quad 0, 0, 0, 0, 0, 0"]
-    lines += ["\t.type server_assets, %object", "\t.size server_assets, . - server_assets"]
-    lines += ['\t.section .note.GNU-stack,"",%progbits', ""]
-    pathlib.Path(out).write_text("\n".join(lines))
-    targets = f"{out} {blob_path}"
-    pathlib.Path(depfile).write_text(f"{targets}: {' '.join(str(p) for p in depends)}\n")
+        rows, blob = pack(collect(dist))
+    write("server_assets", rows, blob, out, blob_path)
+    return depends
+
+
+def main():
+    docs = sys.argv[1] == "--docs"
+    out, blob_path, depfile, root, dist_name = (sys.argv[1 + docs:] + [""])[:5]
+    root = pathlib.Path(root)
+    depends = embed_docs(out, blob_path, root) if docs else embed_page(out, blob_path, root, dist_name)
+    pathlib.Path(depfile).write_text(f"{out} {blob_path}: {' '.join(str(p) for p in depends)}\n")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page lies in the program, compressed. Files whose name carries a hash never change; the
- * others are asked for again each time, by their ETag. */
+/* The page and the pages of docs/ lie in the program, compressed. Files whose name carries a hash
+ * never change; the others are asked for again each time, by their ETag. */
 #include "codec/codec.h"
 #include "server/internal.h"
 
@@ -41,15 +41,40 @@ void server_handle_asset(void *ctx, const struct net_request *r, struct net_resp
 		net_fail(out, s, &e);
 }
 
+static void say(struct net_response *out, const char *text)
+{
+	snprintf(out->headers, sizeof(out->headers), "%scache-control: no-cache\r\n", PAGE_HEADERS);
+	out->content_type = "text/html; charset=utf-8";
+	buf_printf(&out->body,
+		"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>firn</title>"
+		"<p>%s</html>\n",
+		text);
+}
+
 void server_handle_no_page(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	(void)ctx;
 	(void)r;
-	static const char page[] =
-		"<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>firn</title>"
-		"<p>This firn was built without its page: build ui/ (npm ci, npm run build) and "
-		"then firn again. The API works: <a href=\"/api/types\">/api/types</a>.</html>\n";
-	snprintf(out->headers, sizeof(out->headers), "%scache-control: no-cache\r\n", PAGE_HEADERS);
-	out->content_type = "text/html; charset=utf-8";
-	buf_cstr(&out->body, page);
+	say(out, "This firn was built without its page: build ui/ (npm ci, npm run build) and then "
+		 "firn "
+		 "again. The API works: <a href=\"/api/types\">/api/types</a>.");
+}
+
+void server_handle_no_docs(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	say(out, "This firn was built without lowdown, which makes the pages of docs/. They are in "
+		 "the "
+		 "folder docs of its source.");
+}
+
+void server_handle_docs(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	/* Relative: firn may be below a prefix that a proxy takes off. */
+	snprintf(out->headers, sizeof(out->headers),
+		"location: docs/\r\ncache-control: no-cache\r\n");
+	out->http_status = 302;
 }

@@ -335,7 +335,8 @@ net_handler_fn server_handle_healthy;
 net_handler_fn server_handle_ready;
 net_handler_fn server_handle_metrics;
 
-/* assets.c: the page, embedded by tools/embed.py. The last entry has no path. */
+/* assets.c: the page, and the pages of docs/ for people, embedded by tools/embed.py. The last entry
+ * of each table has no path. */
 struct server_asset {
 	const char *path; /* "/", "/assets/app-1a2b3c4d.js" */
 	const char *content_type;
@@ -345,8 +346,11 @@ struct server_asset {
 	uint64_t immutable; /* its name carries its hash */
 };
 extern const struct server_asset server_assets[];
-net_handler_fn server_handle_asset; /* ctx: the asset */
+extern const struct server_asset server_docs[]; /* "/docs/", "/docs/symbols.html" */
+net_handler_fn server_handle_asset;             /* ctx: the asset */
+net_handler_fn server_handle_docs;              /* "/docs" leads to "/docs/" */
 net_handler_fn server_handle_no_page;
+net_handler_fn server_handle_no_docs;
 
 /* handover.c */
 NODISCARD enum status server_handover_start(struct server *s, struct err *e);

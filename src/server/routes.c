@@ -225,12 +225,39 @@ static size_t add_rpc(void *ctx, const struct rpc *rpc, char path[SERVER_PATH_BY
 	return 2;
 }
 
+static size_t count_assets(const struct server_asset *assets)
+{
+	size_t n = 0;
+	while (assets[n].path)
+		n++;
+	return n;
+}
+
+/* A route for each of a table; where it is empty, one that says so. */
+static size_t add_assets(const struct server_asset *assets, const char *first,
+	net_handler_fn *without, struct net_route *out)
+{
+	size_t n = count_assets(assets);
+	for (size_t i = 0; i < n; i++)
+		out[i] = (struct net_route){ .method = "GET",
+			.path = assets[i].path,
+			.fn = server_handle_asset,
+			.ctx = (void *)(uintptr_t)&assets[i],
+			.on_loop = true,
+			.scope = OPEN };
+	if (n > 0)
+		return n;
+	out[0] = (struct net_route){
+		.method = "GET", .path = first, .fn = without, .on_loop = true, .scope = OPEN
+	};
+	return 1;
+}
+
 enum status server_make_routes(struct server *s, size_t *out_count, struct err *e)
 {
-	size_t assets = 0, n = 0;
-	while (server_assets[assets].path)
-		assets++;
-	size_t most = 2 * ARRAY_COUNT(rpcs) + ARRAY_COUNT(plain) + ARRAY_COUNT(taking) + assets + 1;
+	size_t n = 0;
+	size_t most = 2 * ARRAY_COUNT(rpcs) + ARRAY_COUNT(plain) + ARRAY_COUNT(taking) +
+		      count_assets(server_assets) + count_assets(server_docs) + 3;
 	s->routes = calloc(most, sizeof(*s->routes));
 	s->paths = calloc(2 * ARRAY_COUNT(rpcs), sizeof(*s->paths));
 	if (!s->routes || !s->paths)
@@ -253,19 +280,13 @@ enum status server_make_routes(struct server *s, size_t *out_count, struct err *
 		s->routes[n] = plain[i];
 		s->routes[n++].ctx = s;
 	}
-	for (size_t i = 0; i < assets; i++)
-		s->routes[n++] = (struct net_route){ .method = "GET",
-			.path = server_assets[i].path,
-			.fn = server_handle_asset,
-			.ctx = (void *)(uintptr_t)&server_assets[i],
-			.on_loop = true,
-			.scope = OPEN };
-	if (assets == 0)
-		s->routes[n++] = (struct net_route){ .method = "GET",
-			.path = "/",
-			.fn = server_handle_no_page,
-			.on_loop = true,
-			.scope = OPEN };
+	n += add_assets(server_assets, "/", server_handle_no_page, s->routes + n);
+	n += add_assets(server_docs, "/docs/", server_handle_no_docs, s->routes + n);
+	s->routes[n++] = (struct net_route){ .method = "GET",
+		.path = "/docs",
+		.fn = server_handle_docs,
+		.on_loop = true,
+		.scope = OPEN };
 	assert(n <= most);
 	*out_count = n;
 	return OK;

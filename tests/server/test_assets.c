@@ -54,23 +54,57 @@ static void says_that_there_is_no_page(void **state)
 	ask_deinit(&a);
 }
 
-static void embeds_well(void **state)
+static void leads_to_the_docs(void **state)
 {
 	(void)state;
-	size_t n = 0;
-	for (const struct server_asset *p = server_assets; p->path; p++, n++) {
+	struct ask a;
+	ask_init(&a, "/docs", "");
+	server_handle_docs(NULL, &a.r, &a.out);
+	assert_int_equal(a.out.http_status, 302);
+	CHECK(strstr(a.out.headers, "location: docs/\r\n"));
+	ask_deinit(&a);
+	ask_init(&a, "/docs/", "");
+	server_handle_no_docs(NULL, &a.r, &a.out);
+	CHECK(memmem(a.out.body.data, a.out.body.len, "without lowdown", 15));
+	ask_deinit(&a);
+}
+
+/* Returns how many bytes they take. */
+static size_t check_table(const struct server_asset *assets)
+{
+	size_t bytes = 0;
+	for (const struct server_asset *p = assets; p->path; p++) {
 		CLEANUP(buf_deinit) struct buf plain;
 		struct err e;
 		buf_init(&plain, 1 << 24);
 		CHECK(p->path[0] == '/' && p->etag[0] == '"' && p->content_type[0]);
 		CHECK_OK(codec_gunzip(p->gzip, p->gzip_len, &plain, &e), &e);
 		CHECK(plain.len > 0);
+		bytes += p->gzip_len;
 	}
-	if (n == 0)
+	return bytes;
+}
+
+static void embeds_the_page(void **state)
+{
+	(void)state;
+	if (check_table(server_assets) == 0)
 		SKIP("this build has no page");
 	assert_string_equal(server_assets[0].path, "/");
 	CHECK(!server_assets[0].immutable);
 }
 
+static void embeds_the_docs(void **state)
+{
+	(void)state;
+	size_t bytes = check_table(server_docs);
+	if (bytes == 0)
+		SKIP("this build has no docs: lowdown was not here");
+	assert_string_equal(server_docs[0].path, "/docs/");
+	CHECK(!server_docs[0].immutable);
+	CHECK(bytes < 200000); /* what the pages may cost each program */
+}
+
 TEST_MAIN(cmocka_unit_test(serves_an_asset), cmocka_unit_test(says_that_there_is_no_page),
-	cmocka_unit_test(embeds_well))
+	cmocka_unit_test(leads_to_the_docs), cmocka_unit_test(embeds_the_page),
+	cmocka_unit_test(embeds_the_docs))

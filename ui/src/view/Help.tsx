@@ -97,6 +97,8 @@ export function Help({ close }: { close: () => void }) {
 				</p>
 				<p>
 					What the agent on this host sees, and what it could not do: <a href="agent">status</a>.
+					More to read: <a href="docs/first-hour.html">the first hour</a>, <a href="docs/symbols.html">why
+					there are addresses</a>, <a href="docs/">all of the documentation</a>.
 				</p>
 			</div>
 		</dialog>
