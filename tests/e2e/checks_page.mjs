@@ -9,6 +9,7 @@ export const mockOnly = new Set([
 	"fills by itself when the first samples arrive",
 	"symbols that are pending are asked for again",
 	"another profile type",
+	"targets: when the next scrape is, labels before relabelling, a discovery that fails",
 	// a real host has functions of one name in many binaries, and a table shows the rows in sight
 	"a filter from the menu holds in graph, table and comparison",
 ]);

@@ -46,6 +46,17 @@ export const pagesChecks = {
 		assert.match(text, /scrape_configs|Last scrape/);
 	},
 
+	async "targets: when the next scrape is, labels before relabelling, a discovery that fails"({ page, url }) {
+		await page.goto(`${url}/?page=targets`);
+		await page.waitForSelector(".health");
+		assert.match(await rows(page).first().textContent(), /in \d+ s/);
+		assert.equal(await page.getByText("__address__=").first().isVisible(), false);
+		await page.getByText("before relabelling").first().click();
+		assert.equal(await page.getByText("__address__=").first().isVisible(), true);
+		const web = page.getByRole("region", { name: "web" });
+		assert.match(await web.getByRole("alert").textContent(), /dns_sd_configs: web.example: no answer/);
+	},
+
 	async "code without names, with the command that mends it"({ page, url }) {
 		await page.goto(`${url}/?page=symbols`);
 		await page.waitForSelector(".page-head h2");

@@ -214,14 +214,20 @@ function answer(path, p) {
 		};
 	}
 	if (path === "/api/targets") {
-		return { targets: { api: { targets: [target("http://127.0.0.1:6060/debug/pprof/profile", ""), target("http://127.0.0.1:6061/debug/pprof/profile", "connection refused")] } } };
+		const discoveries = [
+			{ job: "api", key: "static_configs", found: "2", lastError: "" },
+			{ job: "web", key: "dns_sd_configs", found: "0", lastError: "web.example: no answer from 10.0.0.2" },
+		];
+		return { discoveries, targets: { api: { targets: [target("http://127.0.0.1:6060/debug/pprof/profile", ""), target("http://127.0.0.1:6061/debug/pprof/profile", "connection refused")] } } };
 	}
 	return null;
 }
 
 function target(url, lastError) {
 	return {
+		discoveredLabels: { labels: [{ name: "__address__", value: new URL(url).host }, { name: "job", value: "api" }] },
 		labels: { labels: [{ name: "job", value: "api" }, { name: "instance", value: new URL(url).host }] },
+		nextScrape: new Date(Date.now() + 6000).toISOString(),
 		lastError,
 		lastScrape: new Date(Date.now() - 4000).toISOString(),
 		lastScrapeDuration: "1.002s",

@@ -4,7 +4,7 @@ import type { Flame } from "../model/flame.ts";
 import type { Mark } from "../model/marks.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame } from "./decode.ts";
-import type { Agent, FlameAnswer, InstructionsAnswer, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
+import type { Agent, Discovery, FlameAnswer, InstructionsAnswer, Job, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
 
 /** An answer that is an error. `status` 0: the server was not reached. */
 export class ApiError extends Error {
@@ -279,9 +279,17 @@ export async function getAgents(signal: AbortSignal): Promise<Agent[]> {
 }
 
 /** What is scraped, by job. */
-export async function getTargets(signal: AbortSignal): Promise<Record<string, Target[]>> {
-	const { targets } = await get<{ targets?: Record<string, { targets?: Target[] }> }>("api/targets", {}, signal);
-	return Object.fromEntries(Object.entries(targets ?? {}).map(([job, one]) => [job, one.targets ?? []]));
+export async function getTargets(signal: AbortSignal): Promise<Job[]> {
+	const { targets = {}, discoveries = [] } = await get<{
+		targets?: Record<string, { targets?: Target[] }>;
+		discoveries?: Discovery[];
+	}>("api/targets", {}, signal);
+	const names = new Set([...discoveries.map((d) => d.job), ...Object.keys(targets)]);
+	return [...names].map((name) => ({
+		name,
+		targets: targets[name]?.targets ?? [],
+		discoveries: discoveries.filter((d) => d.job === name),
+	}));
 }
 
 /** The server's own figures. */

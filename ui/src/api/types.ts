@@ -97,10 +97,36 @@ export interface Agent {
 
 /** A target of /api/targets. */
 export interface Target {
-	labels?: { labels?: { name: string; value: string }[] };
+	/** Before relabelling. */
+	discoveredLabels?: LabelSet;
+	labels?: LabelSet;
 	lastError: string;
 	lastScrape?: string;
 	lastScrapeDuration?: string;
+	nextScrape?: string;
 	url: string;
 	health: string;
+	/** By relabelling: it is not scraped. */
+	dropped?: boolean;
+}
+
+export interface LabelSet {
+	labels?: { name: string; value: string }[];
+}
+
+/** How the targets of a job are found out. */
+export interface Discovery {
+	job: string;
+	/** Such as dns_sd_configs. */
+	key: string;
+	/** How many addresses it found, as a decimal text. */
+	found?: string;
+	lastError?: string;
+}
+
+/** A job of scrape_configs. */
+export interface Job {
+	name: string;
+	targets: Target[];
+	discoveries: Discovery[];
 }

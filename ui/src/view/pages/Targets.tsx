@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is scraped, by job: health, the last scrape, its error. */
+/** What is scraped, by job: health, the last scrape, its error, the next one; and how targets are found. */
+import type { ComponentChildren } from "preact";
 import { getTargets } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
-import type { Target } from "../../api/types.ts";
+import type { Discovery, Job, LabelSet, Target } from "../../api/types.ts";
 import { useTicks } from "../../app/ticks.ts";
 import { useQuery } from "../../app/use_query.ts";
 import { formatLength } from "../../model/time.ts";
@@ -11,43 +12,104 @@ import { Frame, notYet, type PageProps, Panel, Stale, Table } from "./Frame.tsx"
 
 const REFRESH_MS = 5000;
 
-function healthOf(target: Target): "good" | "error" | "late" {
+type Health = "good" | "error" | "late" | "dropped";
+
+function healthOf(target: Target): Health {
+	if (target.dropped) {
+		return "dropped";
+	}
 	return /GOOD/.test(target.health) ? "good" : /BAD/.test(target.health) ? "error" : "late";
 }
 
-const WORDS = { good: "good", error: "error", late: "not scraped yet" };
+const WORDS: Record<Health, string> = { good: "good", error: "error", late: "not scraped yet", dropped: "dropped by a rule" };
+
+/** A length in whole seconds; nothing where it is not known, 0 where it is below. */
+function secondsOf(ms: number): string {
+	return Number.isNaN(ms) ? "" : formatLength(Math.max(0, Math.round(ms / 1000) * 1000));
+}
+
+function Labels({ set }: { set: LabelSet | undefined }) {
+	return (
+		<>
+			{(set?.labels ?? []).map((l) => (
+				<span class="label" key={l.name}>
+					{l.name}={l.value}
+				</span>
+			))}
+		</>
+	);
+}
 
 function TargetRow({ target }: { target: Target }) {
 	const health = healthOf(target);
+	const now = serverNow();
 	const labels = (target.labels?.labels ?? []).filter((l) => !l.name.startsWith("__"));
-	const age = target.lastScrape ? serverNow() - Date.parse(target.lastScrape) : Number.NaN;
+	const age = secondsOf(target.lastScrape ? now - Date.parse(target.lastScrape) : Number.NaN);
+	const rest = secondsOf(target.nextScrape ? Date.parse(target.nextScrape) - now : Number.NaN);
 	return (
 		<tr>
 			<td class="target-url">{target.url}</td>
 			<td>
-				<span class={`health ${health}`}>{WORDS[health]}</span>
+				<span class={`health ${health === "dropped" ? "late" : health}`}>{WORDS[health]}</span>
 			</td>
-			<td class="number">{Number.isNaN(age) ? "" : `${formatLength(Math.max(0, Math.round(age / 1000) * 1000))} ago`}</td>
+			<td class="number">{age && `${age} ago`}</td>
 			<td class="number">
 				{target.lastScrapeDuration && formatValue(Number.parseFloat(target.lastScrapeDuration) * 1e9, "nanoseconds")}
 			</td>
+			<td class="number">{rest && `in ${rest}`}</td>
 			<td>
-				{labels.map((l) => (
-					<span class="label" key={l.name}>
-						{l.name}={l.value}
-					</span>
-				))}
+				<Labels set={{ labels }} />
+				<details class="target-before">
+					<summary>before relabelling</summary>
+					<Labels set={target.discoveredLabels} />
+				</details>
 			</td>
 			<td class="page-error">{target.lastError}</td>
 		</tr>
 	);
 }
 
+/** A discovery that failed, or of all of which nothing came. */
+function DiscoveryLine({ discovery }: { discovery: Discovery }) {
+	const found = Number(discovery.found ?? 0);
+	if (discovery.lastError) {
+		return (
+			<p class="target-discovery bad" role="alert">
+				{discovery.key}: {discovery.lastError}
+				{found > 0 && ` (${formatCount(found)} found before)`}
+			</p>
+		);
+	}
+	return found === 0 ? <p class="target-discovery">{discovery.key}: nothing found</p> : null;
+}
+
+function JobPanel({ job, stale }: { job: Job; stale: ComponentChildren }) {
+	const bad = job.targets.filter((t) => healthOf(t) === "error").length;
+	const count = `${formatCount(job.targets.length)} ${job.targets.length === 1 ? "target" : "targets"}`;
+	return (
+		<Panel title={job.name} note={`${count}${bad > 0 ? `, ${formatCount(bad)} with an error` : ""}`}>
+			{stale}
+			{job.discoveries.map((discovery, i) => (
+				<DiscoveryLine key={i} discovery={discovery} />
+			))}
+			{job.targets.length > 0 && (
+				<Table heads={HEADS}>
+					{job.targets.map((target, i) => (
+						<TargetRow key={`${target.url} ${i}`} target={target} />
+					))}
+				</Table>
+			)}
+		</Panel>
+	);
+}
+
+const HEADS = [["Address"], ["Health"], ["Last scrape", true], ["It took", true], ["Next", true], ["Labels"], ["Last error"]] as const;
+
 /** The page Targets. */
 export function Targets(page: PageProps) {
 	const [tick] = useTicks(REFRESH_MS, true);
 	const targets = useQuery("targets", tick, getTargets);
-	const jobs = Object.entries(targets.data ?? {});
+	const jobs = targets.data ?? [];
 	return (
 		<Frame page={page} title="Targets" about="What this server scrapes, and how that goes">
 			{notYet(targets, "targets") ??
@@ -66,23 +128,7 @@ export function Targets(page: PageProps) {
 						</div>
 					</section>
 				) : (
-					jobs.map(([job, list]) => {
-						const bad = list.filter((t) => healthOf(t) === "error").length;
-						return (
-							<Panel
-								key={job}
-								title={job}
-								note={`${formatCount(list.length)} ${list.length === 1 ? "target" : "targets"}${bad > 0 ? `, ${formatCount(bad)} with an error` : ""}`}
-							>
-								<Stale query={targets} />
-								<Table heads={[["Address"], ["Health"], ["Last scrape", true], ["It took", true], ["Labels"], ["Last error"]]}>
-									{list.map((target) => (
-										<TargetRow key={target.url} target={target} />
-									))}
-								</Table>
-							</Panel>
-						);
-					})
+					jobs.map((job) => <JobPanel key={job.name} job={job} stale={<Stale query={targets} />} />)
 				))}
 		</Frame>
 	);
