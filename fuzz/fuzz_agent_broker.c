@@ -33,9 +33,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(e.text[0]);
 		return 0;
 	}
-	FUZZ_CHECK(r.kind >= BROKER_OPEN && r.kind <= BROKER_DROP);
+	FUZZ_CHECK(r.kind >= BROKER_OPEN && r.kind <= BROKER_JIT_READ);
 	FUZZ_CHECK(strlen(r.path) <= BROKER_PATH_MAX);
 	FUZZ_CHECK(r.len <= BROKER_READ_BYTES_MAX && r.offset <= INT64_MAX);
+	FUZZ_CHECK(r.pid <= INT32_MAX);
 	if (r.kind == BROKER_OPEN || r.kind == BROKER_LINK || r.kind == BROKER_HOLD)
 		check_place(&r);
 	return 0;

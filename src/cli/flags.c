@@ -245,7 +245,7 @@ static const struct cli_option profiling_options[] = {
 	  .help = "Show Python programs by the native frames of the interpreter." },
 	{ .name = "symbolizer-jit-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_jit_names),
-	  .help = "Do not read perf maps and jitdump files: code that a program makes while it runs "
+	  .help = "Do not read perf maps, jitdump files and what is registered for GDB: code that a program makes while it runs "
 		  "is shown by its addresses." },
 	{ .name = "java-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_java),

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jit: the names of code that a runtime makes while it runs, as the runtime itself writes them down
- * for profilers: perf maps (`/tmp/perf-PID.map`) and jitdump files.
+ * for profilers and debuggers: perf maps (`/tmp/perf-PID.map`), jitdump files, and the objects of
+ * GDB's interface.
  *
  * Layer 2 (may use base, profile). No I/O: bytes in, a table of code out. Whatever the bytes say,
  * they cost no more than the limits below: a process that forges its files spoils its own names.
  * Not thread safe.
  *
  * Sources of the formats: Linux, tools/perf/Documentation/jit-interface.txt and
- * jitdump-specification.txt.
+ * jitdump-specification.txt; GDB's manual, JIT Compilation Interface.
  */
 #pragma once
 
@@ -97,6 +98,20 @@ struct jit_dump { /* a file that is read piece by piece; all zero at first */
  * E_UNSUPPORTED: another machine's, or version's. E_CORRUPT: no jitdump, or not any more. */
 NODISCARD enum status jit_dump_read(struct jit_dump *d, struct jit_map *m, struct str window,
 	uint64_t now_ns, uint64_t *out_taken, struct err *e);
+
+/* ---- GDB's interface ---- */
+
+/* A larger object is none. */
+#define JIT_OBJECT_BYTES_MAX ((size_t)8 << 20)
+
+/* Symbols that are looked at by one call. */
+#define JIT_OBJECT_SYMBOLS_MAX 1024u
+
+/* The functions of an ELF object that is loaded, as it lies in memory: `since_ns` as above. Lines
+ * are not read. *next: the symbol to begin with, 0 at first; then to go on with, 0 when all were
+ * read. E_CORRUPT: it is no such object; counted as bad. */
+NODISCARD enum status jit_object_read(
+	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);
 
 /* ---- what a name says ---- */
 

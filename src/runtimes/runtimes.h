@@ -83,6 +83,10 @@ struct runtimes_thread_context {
 };
 bool runtimes_thread_context(const struct objfile *obj, struct runtimes_thread_context *out);
 
+/* Where a file has `__jit_debug_descriptor`, by which a compiler tells debuggers of the code that
+ * it makes. False: it has none. Source: GDB's manual, JIT Compilation Interface. */
+bool runtimes_jit_descriptor(const struct objfile *obj, struct vaddr *out);
+
 /* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */
 void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */

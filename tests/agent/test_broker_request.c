@@ -127,6 +127,22 @@ static void reads_each_kind(void **state)
 	buf_u32(&b, 4);
 	CHECK_OK(parse(&b, &r, &e), &e);
 	CHECK(r.kind == BROKER_DROP && r.handle == 4);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_JIT_LIST);
+	buf_u32(&b, 13);
+	buf_u32(&b, 5);
+	buf_u64(&b, 6);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.pid == 5 && r.address == 6);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_JIT_READ);
+	buf_u32(&b, 14);
+	buf_u32(&b, 5);
+	buf_u32(&b, BROKER_READ_BYTES_MAX);
+	buf_u64(&b, 6);
+	buf_u64(&b, 7);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.pid == 5 && r.len == BROKER_READ_BYTES_MAX && r.address == 6 && r.offset == 7);
 }
 
 static void refuses_what_is_none(void **state)
@@ -140,7 +156,11 @@ static void refuses_what_is_none(void **state)
 		size_t len;
 	} cases[] = {
 		{ "kind 0", 0, "/proc/1/exe", 11 },
-		{ "kind 9", 9, "/proc/1/exe", 11 },
+		{ "kind 11", 11, "/proc/1/exe", 11 },
+		{ "a list of nobody", BROKER_JIT_LIST, "\0\0\0\0\0\0\0\0\0\0\0\0", 12 },
+		{ "half a list", BROKER_JIT_LIST, "\1\0\0\0\0\0\0\0\0\0\0", 11 },
+		{ "nothing of an object", BROKER_JIT_READ,
+			"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24 },
 		{ "to hold no path", BROKER_HOLD, "\0\0\0\0", 4 },
 		{ "to hold half a flag", BROKER_HOLD, "\0\0", 2 },
 		{ "to read nothing", BROKER_READ, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16 },

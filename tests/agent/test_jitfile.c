@@ -16,6 +16,7 @@
 
 static char path[64];
 static struct jitfiles files;
+static struct code_files_memory known;
 static struct lock lock = LOCK_INIT(LOCK_JITNAMES);
 static struct file_key key; /* inode 0: places are addresses */
 static uint64_t time_ns;
@@ -67,7 +68,7 @@ static struct str name_at(uint64_t at)
 
 static struct str name_then(uint64_t at)
 {
-	jitfiles_open(&files, &lock);
+	jitfiles_open(&files, &known, &lock);
 	(void)jitfiles_read(&files, &lock, ALL);
 	return name_at(at);
 }
@@ -173,7 +174,7 @@ static void reads_no_more_than_it_may(void **state)
 		text[at + 63] = '\n';
 	}
 	tell_in(path, "w", text, sizeof(text));
-	jitfiles_open(&files, &lock);
+	jitfiles_open(&files, &known, &lock);
 	uint64_t first = jitfiles_read(&files, &lock, 1);
 	CHECK(first > 0 && first <= JIT_DUMP_WINDOW_BYTES);
 	CHECK(jitfiles_read(&files, &lock, ALL) == sizeof(text) - first);

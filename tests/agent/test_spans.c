@@ -59,7 +59,7 @@ static void poll_until(struct live *l, size_t samples)
 static void tells_the_span(void **state)
 {
 	(void)state;
-	static struct thread_contexts contexts;
+	static struct code_files_memory contexts;
 	struct thread_context_place place = { 0 };
 	struct live l;
 	size_t found = 0;

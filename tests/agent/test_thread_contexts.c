@@ -10,7 +10,7 @@
 
 __attribute__((visibility("default"))) __thread void *otel_thread_ctx_v1;
 
-static struct thread_contexts t;
+static struct code_files_memory t;
 
 static void finds_the_variable(void **state)
 {

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Names of code that programs make while they run: perf maps and jitdumps, recorded on this host.
+"""Names of code that programs make while they run: perf maps, jitdumps and what they register for
+debuggers, recorded on this host.
 
     test_jit.py PROGRAM WORKLOADS_DIR
 """
@@ -19,6 +20,7 @@ CASES = {
     "memfd": ("memfd", "map", ""),
     "beside": ("memfd", "map", ""),
     "dump": ("private", "dump", ""),
+    "objects": ("private", "objects", ""),
     "again": ("private", "again", ""),
     "within": ("private", "map", "unshare --mount --pid --fork"),
     "linked": ("private", "map", ""),
@@ -72,7 +74,7 @@ def main():
         checks.check(run.returncode == 0, f"recorded: {run.stderr[-300:]}")
         named, loops = shares(out)
         share = loops / len(CASES)
-        for name in ("plain", "shared", "memfd", "beside", "dump", "within"):
+        for name in ("plain", "shared", "memfd", "beside", "dump", "objects", "within"):
             checks.check(named.get(name, 0) > 0.5 * share, f"{name}: named, {named.get(name, 0)} of about {share:.0f}")
         first, second = named.get("again", 0), named.get("again_again", 0)
         checks.check(min(first, second) > 0.25 * (first + second) > 0,

@@ -10,9 +10,12 @@
  *
  * NAMES: "map" writes NAME_outer and NAME_inner into a perf map, "dump" into a jitdump in the
  * current folder, in V8's form. "again": as dump, and after half of the time the same code is
- * written anew, from then on as NAME_again_outer and NAME_again_inner.
+ * written anew, from then on as NAME_again_outer and NAME_again_inner. "objects" registers both for
+ * debuggers, as compilers with GDB's interface do.
  */
 #include "workload.h"
+
+#include "../jit_registered.h"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -170,6 +173,20 @@ static void write_again(uint8_t *code, FILE *dump, const char *name)
 	tell_dump(dump, code, again);
 }
 
+struct registered_descriptor __jit_debug_descriptor = { .version = 1 };
+
+static void tell_objects(const uint8_t *code, const char *name)
+{
+	static struct registered_object outer, inner;
+	char text[64];
+	snprintf(text, sizeof(text), "%s_outer", name);
+	registered_make(&outer, text, (uintptr_t)code, sizeof(outer_code));
+	registered_add(&outer);
+	snprintf(text, sizeof(text), "%s_inner", name);
+	registered_make(&inner, text, (uintptr_t)code + INNER_OFFSET, sizeof(inner_code));
+	registered_add(&inner);
+}
+
 int main(int argc, char **argv)
 {
 	workload_begin(argc, argv, 1);
@@ -185,6 +202,8 @@ int main(int argc, char **argv)
 	FILE *dump = is_twice || strcmp(names, "dump") == 0 ? dump_new() : NULL;
 	if (strcmp(names, "map") == 0)
 		tell_map(code, argv[4]);
+	if (strcmp(names, "objects") == 0)
+		tell_objects(code, argv[4]);
 	if (dump)
 		tell_dump(dump, code, argv[4]);
 	uint64_t half = now_ns() + (uint64_t)(atof(argv[1]) * 0.5e9);

@@ -449,19 +449,52 @@ ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size)
 	return request_text(DEVICE_PROCESS | (uint32_t)pid, BROKER_LINK, str_of(link), out, size);
 }
 
+/* The length of the answer; -1 with errno. */
+static ssize_t request_bytes(
+	uint64_t device, enum broker_kind kind, struct str payload, void *out, size_t size)
+{
+	struct answer a = { .text = out, .text_size = size, .fd = -1 };
+	bool asked;
+	int error = exchange(device, kind, payload, &a, &asked);
+	fd_cleanup(&a.fd);
+	return error ? fail(error) : (ssize_t)a.text_len;
+}
+
+ssize_t broker_jit_list(
+	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX])
+{
+	uint8_t payload[12];
+	memcpy(payload, &pid, sizeof(pid));
+	memcpy(payload + sizeof(pid), &descriptor, sizeof(descriptor));
+	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_JIT_LIST,
+		str_make(payload, sizeof(payload)), out, JIT_MEMORY_OBJECTS_MAX * sizeof(*out));
+	if (n < 0 && errno == ENOSYS)
+		return jit_memory_list(pid, descriptor, out);
+	return n < 0 ? n : n / (ssize_t)sizeof(*out);
+}
+
+ssize_t broker_jit_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len)
+{
+	const struct {
+		uint32_t pid, len;
+		uint64_t entry, offset;
+	} payload = { (uint32_t)pid, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), entry,
+		offset };
+	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_JIT_READ,
+		str_make(&payload, sizeof(payload)), out, payload.len);
+	return n < 0 && errno == ENOSYS ? jit_memory_read(pid, entry, offset, out, len) : n;
+}
+
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset)
 {
 	const struct {
 		uint32_t handle, len;
 		uint64_t offset;
 	} payload = { f->handle, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), offset };
-	struct answer a = { .text = out, .text_size = payload.len, .fd = -1 };
-	bool asked;
 	if (len == 0)
 		return 0;
-	int error = exchange(f->whom, BROKER_READ, str_make(&payload, sizeof(payload)), &a, &asked);
-	fd_cleanup(&a.fd);
-	return error ? fail(error) : (ssize_t)a.text_len;
+	return request_bytes(
+		f->whom, BROKER_READ, str_make(&payload, sizeof(payload)), out, payload.len);
 }
 
 static void drop(uint32_t handle, uint64_t whom)

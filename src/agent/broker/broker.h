@@ -12,6 +12,7 @@
 #pragma once
 
 #include "agent/broker/cgroupid.h"
+#include "agent/broker/jit_memory.h"
 #include "agent/broker/privilege.h"
 #include "agent/broker/privileged_open.h"
 #include "agent/broker/slab_grants.h"
@@ -101,6 +102,10 @@ int broker_open_perfmap(int pid, int inner_pid, struct broker_file *out);
  * for a file system. */
 int broker_open_maps(int pid, struct broker_file *out);
 ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size);
+/* As jit_memory_list() and jit_memory_read(), at most BROKER_READ_BYTES_MAX. */
+ssize_t broker_jit_list(
+	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
+ssize_t broker_jit_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len);
 /* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
 /* To be closed: now, or where it is not to be asked now by broker_drop_late(). */

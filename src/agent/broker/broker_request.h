@@ -16,6 +16,8 @@ enum broker_kind {
 	BROKER_HOLD = 6,
 	BROKER_READ = 7,
 	BROKER_DROP = 8,
+	BROKER_JIT_LIST = 9,
+	BROKER_JIT_READ = 10,
 };
 
 struct broker_request {
@@ -27,6 +29,8 @@ struct broker_request {
 	bool below_is_disk;
 	uint32_t handle, len;
 	uint64_t offset;
+	uint32_t pid;     /* kinds 9 and 10 */
+	uint64_t address; /* of the descriptor, of the entry */
 };
 
 /* The answer of kind 6 where the file is pinned. */

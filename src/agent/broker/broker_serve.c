@@ -2,12 +2,13 @@
 /*
  * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
  * between requests but the files that are pinned, no byte of an opened file is looked at but for
- * the first four, and no memory is asked for.
+ * the first four, and no memory is asked for. Of a process' memory: jit_memory.h.
  */
 #include "agent/broker/broker_serve.h"
 
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
+#include "agent/broker/jit_memory.h"
 #include "agent/broker/perfmap_open.h"
 #include "agent/broker/pinned_files.h"
 #include "agent/broker/privileged_open.h"
@@ -58,10 +59,12 @@ struct channel {
 	int fd;
 	struct broker_request request;
 	uint8_t message[BROKER_MESSAGE_BYTES_MAX + 1];
-	char text[BROKER_READ_BYTES_MAX];
+	_Alignas(8) char text[BROKER_READ_BYTES_MAX];
 	struct pinned_files_answer pinned;
 };
 static_assert(BROKER_READ_BYTES_MAX >= PATH_MAX, "the text of a link");
+static_assert(BROKER_READ_BYTES_MAX >= JIT_MEMORY_OBJECTS_MAX * sizeof(struct jit_memory_object),
+	"a list");
 
 static bool has(uint64_t set, unsigned capability)
 {
@@ -224,6 +227,24 @@ static int slab_for(struct broker *b)
 	return fd;
 }
 
+static bool jit_list_for(struct channel *c, struct str *out_text)
+{
+	struct jit_memory_object *found = (void *)c->text;
+	ssize_t n = jit_memory_list((int)c->request.pid, c->request.address, found);
+	if (n >= 0)
+		*out_text = str_make(found, (size_t)n * sizeof(*found));
+	return n >= 0;
+}
+
+static bool jit_read_for(struct channel *c, struct str *out_text)
+{
+	const struct broker_request *r = &c->request;
+	ssize_t n = jit_memory_read((int)r->pid, r->address, r->offset, c->text, r->len);
+	if (n >= 0)
+		*out_text = str_make(c->text, (size_t)n);
+	return n >= 0;
+}
+
 /* ---- one request ---- */
 
 /* errno */
@@ -308,6 +329,12 @@ static void handle(struct channel *c, size_t len)
 	}
 	case BROKER_DROP:
 		done = pinned_files_drop(&c->b->pinned, r->handle) == 0;
+		break;
+	case BROKER_JIT_LIST:
+		done = jit_list_for(c, &text);
+		break;
+	case BROKER_JIT_READ:
+		done = jit_read_for(c, &text);
 		break;
 	}
 	answer(c, done ? 0 : errno ? errno : ENOENT, text, fd);

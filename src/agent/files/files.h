@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "agent/files/jit_descriptors.h"
 #include "agent/files/mapped_file.h"
 #include "agent/files/open_file.h"
 #include "agent/files/remapped.h"

@@ -219,7 +219,7 @@ static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, stru
 	free(old);
 }
 
-void jitfiles_open(struct jitfiles *f, struct lock *lock)
+void jitfiles_open(struct jitfiles *f, struct code_files_memory *known, struct lock *lock)
 {
 	struct seen_maps *seen = calloc(1, sizeof(*seen));
 	if (!seen)
@@ -229,6 +229,8 @@ void jitfiles_open(struct jitfiles *f, struct lock *lock)
 		keep_mappings(f, seen, lock);
 	if (is_read && seen->dump.end && !f->dump.is_open)
 		open_dump(f, &seen->dump);
+	if (is_read)
+		jitobjects_find(&f->objects, known, f->pid);
 	free(seen);
 	open_perfmap(f);
 }
@@ -312,7 +314,8 @@ static bool has_grown(const struct jitfile *f)
 bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns)
 {
 	/* Of a file that may hang only the time is known at which it was read. */
-	bool is_old = jitfiles_has_pinned(f) && (int64_t)time_ns - f->read_ns > look_ns;
+	bool is_unseen = jitfiles_has_pinned(f) || f->objects.descriptor_count;
+	bool is_old = is_unseen && (int64_t)time_ns - f->read_ns > look_ns;
 	return is_old || has_grown(&f->perfmap) || has_grown(&f->dump);
 }
 
@@ -347,6 +350,9 @@ uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget)
 	note_size(&f->dump);
 	if (f->perfmap.is_open && is_written_anew(&f->perfmap))
 		f->perfmap.at = f->perfmap.mark_len = 0;
+	if (f->objects.descriptor_count && is_same_process(f))
+		done += jitobjects_read(
+			&f->objects, f->pid, f->map, lock, (uint64_t)f->read_ns, budget);
 	while (f->perfmap.is_open && n && done < budget) {
 		n = read_perfmap(f, lock, window, JIT_DUMP_WINDOW_BYTES, f->read_ns);
 		done += n;
@@ -373,6 +379,7 @@ void jitfiles_deinit(struct jitfiles *f)
 {
 	jitfile_close(&f->perfmap);
 	jitfile_close(&f->dump);
+	jitobjects_deinit(&f->objects);
 	jit_map_free(f->map);
 	free(f->mappings);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jitfile: the files in which one process names its code: found, opened, and read as they grow.
+ * jitfile: the files in which one process names its code: found, opened, and read as they grow; and
+ * what it has registered for debuggers (jitobjects.h).
  * Private to agent/jitnames. Not thread safe, but for the table of code, which is changed under the
  * caller's lock.
  */
@@ -8,6 +9,7 @@
 
 #include "agent/bpf/shared.h"
 #include "agent/broker/broker.h"
+#include "agent/jitnames/jitobjects.h"
 #include "base/lock.h"
 #include "jit/jit.h"
 
@@ -43,6 +45,7 @@ struct jitfiles { /* of a process */
 	struct jitfile perfmap, dump;
 	struct jitfile kept; /* the perf map that jitfiles_take_pinned() took: its place only */
 	struct jit_dump dump_state;
+	struct jitobjects objects;
 	struct jitfile_mapping *mappings;
 	uint32_t mapping_count;
 	int64_t read_ns; /* when the perf map was read last; monotonic */
@@ -50,20 +53,21 @@ struct jitfiles { /* of a process */
 
 NODISCARD enum status jitfiles_init(struct jitfiles *f, int pid, uint64_t start_ns);
 void jitfiles_deinit(struct jitfiles *f);
-/* Looks for files that are not open yet. What is mapped is changed under `lock`. */
-void jitfiles_open(struct jitfiles *f, struct lock *lock);
+/* Looks for files that are not open yet. What is mapped is changed under `lock`. `known`: files
+ * without a descriptor for debuggers. */
+void jitfiles_open(struct jitfiles *f, struct code_files_memory *known, struct lock *lock);
 /* Reads what is new, at most `budget` bytes; how many were read. */
 uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget);
 static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
-	return f->perfmap.is_open || f->dump.is_open;
+	return f->perfmap.is_open || f->dump.is_open || f->objects.descriptor_count;
 }
 static inline bool jitfiles_has_pinned(const struct jitfiles *f)
 {
 	return f->perfmap.is_pinned || f->dump.is_pinned;
 }
-/* Something was added that was not read yet. A file that may hang is not asked: that was so if it
- * was read more than `look_ns` before `time_ns` (monotonic). */
+/* Something was added that was not read yet. A file that may hang, or the process' memory, is not
+ * asked: that was so if it was read more than `look_ns` before `time_ns` (monotonic). */
 bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns);
 /* Takes a file out that is pinned in the broker, to be closed by jitfile_close(); false: there is
  * none. What was read of it stays, and a perf map that is opened again is read on. */

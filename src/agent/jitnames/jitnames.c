@@ -48,6 +48,7 @@ struct jitnames {
 	uint64_t tick;
 	size_t bytes;
 	struct share share;
+	struct code_files_memory known; /* the thread's */
 	struct jitnames_metrics metrics;
 };
 
@@ -173,8 +174,9 @@ static uint64_t share_of(struct share *s, uint64_t factor, int64_t now_ns)
 static void count_codes(struct jitnames *j, struct entry *x)
 {
 	const struct jit_map *m = x->files.map;
-	size_t bytes =
-		sizeof(*x) + jit_map_bytes(m) + x->files.mapping_count * sizeof(*x->files.mappings);
+	size_t bytes = sizeof(*x) + jit_map_bytes(m) +
+		       x->files.mapping_count * sizeof(*x->files.mappings) +
+		       x->files.objects.seen_count * sizeof(*x->files.objects.seen);
 	j->bytes += bytes - x->bytes;
 	x->bytes = bytes;
 	metric_add(&j->metrics.bad, jit_map_bad(m) - x->bad);
@@ -228,7 +230,7 @@ static void look(struct jitnames *j, struct entry *x)
 	x->wanted = x->missed = false;
 	pthread_mutex_unlock(&j->lock);
 	if (open)
-		jitfiles_open(&x->files, &j->lock);
+		jitfiles_open(&x->files, &j->known, &j->lock);
 	uint64_t done = most ? jitfiles_read(&x->files, &j->lock, most) : 0;
 	pthread_mutex_lock(&j->lock);
 	x->looked_ns = clock_monotonic_ns();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * jitnames: names of the code that processes make while they run, from the perf maps and jitdump
- * files that their runtimes write. Private to agent/.
+ * files that their runtimes write, and from what they register for debuggers. Private to agent/.
  *
  * A thread of its own finds and reads the files, since a file system may hang: first soon after the
  * first sample of such code, then what was added, at most each JITNAMES_LOOK_NS. A file stays open,
@@ -57,12 +57,12 @@ struct jitnames_name {
 /* clang-format off */
 #define JITNAMES_METRICS(X)                                                                    \
 	X(processes, GAUGE, "firn_agent_jit_processes", "Processes that have run code without a file.") \
-	X(with_names, GAUGE, "firn_agent_jit_processes_with_names", "Of these, with a perf map or a jitdump.") \
+	X(with_names, GAUGE, "firn_agent_jit_processes_with_names", "Of these, with a perf map, a jitdump, or a descriptor for debuggers.") \
 	X(codes, GAUGE, "firn_agent_jit_codes", "Pieces of code with a name.")                 \
 	X(bytes, GAUGE, "firn_agent_jit_bytes", "Memory of these names.")                      \
 	X(found, COUNTER, "firn_agent_jit_frames_named_total", "Frames of such code that got a name.") \
 	X(missed, COUNTER, "firn_agent_jit_frames_unnamed_total", "Frames of such code without a name, so far.") \
-	X(read, COUNTER, "firn_agent_jit_read_bytes_total", "Bytes of perf maps and jitdumps read.") \
+	X(read, COUNTER, "firn_agent_jit_read_bytes_total", "Bytes of perf maps, jitdumps and objects for debuggers read.") \
 	X(bad, COUNTER, "firn_agent_jit_bad_total", "Lines and records that say nothing.")     \
 	X(refused, COUNTER, "firn_agent_jit_refused_total", "Names left out: a process has too many.") \
 	X(evicted, COUNTER, "firn_agent_jit_evicted_total", "Processes forgotten for room.")

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The list may be changed while it is read, or lead in a circle: each step is one read, and the
+ * number of steps is bounded. What is no object is left out.
+ */
+#include "agent/broker/jit_memory.h"
+
+#include "base/status.h"
+#include "os/os.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define VERSION 1
+#define ACTION_MAX 2
+
+struct descriptor { /* of the process' memory, as all below */
+	uint32_t version, action;
+	uint64_t relevant, first;
+};
+
+struct entry {
+	uint64_t next, previous, address, bytes;
+};
+
+static int fail(int error)
+{
+	errno = error;
+	return -1;
+}
+
+static int open_memory(int pid)
+{
+	char path[32];
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static bool read_all(int memory, uint64_t at, void *out, size_t len)
+{
+	return at <= INT64_MAX && pread(memory, out, len, (off_t)at) == (ssize_t)len;
+}
+
+static bool is_object(int memory, const struct entry *e)
+{
+	char magic[SELFMAG];
+	return e->bytes >= sizeof(Elf64_Ehdr) && e->bytes <= INT64_MAX &&
+	       e->address <= INT64_MAX - e->bytes &&
+	       read_all(memory, e->address, magic, sizeof(magic)) &&
+	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+ssize_t jit_memory_list(
+	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX])
+{
+	struct descriptor d;
+	struct entry e;
+	size_t count = 0;
+	CLEANUP(fd_cleanup) int memory = open_memory(pid);
+	if (memory < 0)
+		return -1;
+	if (!read_all(memory, descriptor, &d, sizeof(d)) || d.version != VERSION ||
+		d.action > ACTION_MAX)
+		return fail(EPROTO);
+	uint64_t at = d.first;
+	for (int i = 0; i < JIT_MEMORY_OBJECTS_MAX && at; i++) {
+		if (!read_all(memory, at, &e, sizeof(e)))
+			break;
+		if (is_object(memory, &e))
+			out[count++] = (struct jit_memory_object){ at, e.address, e.bytes };
+		at = e.next;
+	}
+	return (ssize_t)count;
+}
+
+ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len)
+{
+	struct entry e;
+	CLEANUP(fd_cleanup) int memory = open_memory(pid);
+	if (memory < 0)
+		return -1;
+	if (!read_all(memory, entry, &e, sizeof(e)) || !is_object(memory, &e))
+		return fail(ENOEXEC);
+	if (offset >= e.bytes)
+		return 0;
+	return pread(memory, out, (size_t)MIN((uint64_t)len, e.bytes - offset),
+		(off_t)(e.address + offset));
+}

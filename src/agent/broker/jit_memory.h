@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jit_memory: what a process has registered for a debugger: objects (ELF files) in its memory that
+ * name the code that it has made. Private to agent/: by the broker, or by the agent itself where
+ * there is none. No state.
+ *
+ * Nothing of a process' memory is given but bytes of what lies in a list of this form and begins
+ * as an ELF file, so that a compromised agent reads no other. A process can forge its list: it
+ * shows its own memory only. Source: GDB's manual, JIT Compilation Interface.
+ */
+#pragma once
+
+#include "base/str.h"
+
+#include <sys/types.h>
+
+/* Those that were registered last; further ones are left out. */
+#define JIT_MEMORY_OBJECTS_MAX 2048
+
+struct jit_memory_object {
+	uint64_t entry; /* address of what registers it */
+	uint64_t address, bytes;
+};
+
+/* `descriptor`: the address of __jit_debug_descriptor. How many there are; -1 with errno: EPROTO
+ * where there is no such descriptor. */
+ssize_t jit_memory_list(
+	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
+/* As pread(2) within the object of an entry; ENOEXEC: it is none. */
+ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len);

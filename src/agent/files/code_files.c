@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One pass over the mappings says which files the code is in; each of these is opened as the kernel
+ * named it (mapped_file.h).
+ */
+#include "agent/files/code_files.h"
+
+#include "base/hash.h"
+
+#include <stdlib.h>
+
+#define KERNEL_MINOR_BITS 20
+
+struct reading {
+	const struct code_files_asked *asked;
+	struct file_notice *files;
+	uint32_t count;
+};
+
+static bool take(void *ctx, const struct procfs_map *m)
+{
+	struct reading *r = ctx;
+	struct file_key key = { m->inode, m->dev_major << KERNEL_MINOR_BITS | m->dev_minor, 0 };
+	if (r->asked->mapping)
+		r->asked->mapping(r->asked->ctx, m);
+	if (m->exec && m->inode && r->count < CODE_FILES_MAX)
+		r->files[r->count++] = (struct file_notice){ key, m->start, m->end, m->offset };
+	return true;
+}
+
+static uint64_t *place_of(
+	struct code_files_memory *known, const struct file_key *key, uint64_t *out_hash)
+{
+	*out_hash = hash_u64(key->inode ^ hash_u64(key->dev)) | 1;
+	return &known->none[*out_hash / 2 % CODE_FILES_NONE];
+}
+
+static bool ask_file(int pid, const struct file_notice *n, const struct code_files_asked *asked)
+{
+	char path[OPEN_FILE_PATH_MAX];
+	CLEANUP(open_file_close) struct open_file f = { .fd = -1 };
+	struct objfile *obj = NULL;
+	struct vaddr vaddr;
+	if (mapped_file_open(pid, n, &f, path, NULL) != OK ||
+		open_file_objfile(&f, path, &obj, NULL) != OK)
+		return false;
+	bool has = objfile_vaddr_of(obj, (struct fileoff){ n->offset }, &vaddr) &&
+		   asked->ask(asked->ctx, obj, n->vma_start - vaddr.v);
+	objfile_close(obj);
+	return has;
+}
+
+static uint32_t ask_files(struct code_files_memory *known, int pid, const struct reading *r)
+{
+	uint32_t opened = 0, found = 0;
+	int64_t begun = clock_monotonic_ns();
+	for (uint32_t i = 0; i < r->count && found < r->asked->most; i++) {
+		uint64_t hash, *none = place_of(known, &r->files[i].key, &hash);
+		if (*none == hash)
+			continue;
+		bool is_late = opened && clock_monotonic_ns() - begun > CODE_FILES_FIND_NS;
+		if (is_late || opened++ == CODE_FILES_OPEN_MAX)
+			break;
+		if (ask_file(pid, &r->files[i], r->asked))
+			found++;
+		else
+			*none = hash;
+	}
+	return found;
+}
+
+enum status code_files_each(struct code_files_memory *known, int pid,
+	const struct code_files_asked *asked, uint32_t *out_count)
+{
+	struct reading r = { .asked = asked };
+	r.files = calloc(CODE_FILES_MAX, sizeof(*r.files));
+	if (!r.files)
+		return E_NOMEM;
+	bool is_read = mapped_file_each(pid, take, &r, NULL) == OK;
+	*out_count = 0;
+	if (is_read && (!asked->is_wanted || asked->is_wanted(asked->ctx)))
+		*out_count = ask_files(known, pid, &r);
+	free(r.files);
+	return is_read ? OK : E_NOTFOUND;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * code_files: the files that the code of a process lies in, one after the other, where each is
+ * asked whether it has some variable. Private to agent/files. One thread's.
+ *
+ * What has none is remembered, so that a file that many processes use is opened once.
+ */
+#pragma once
+
+#include "agent/files/mapped_file.h"
+#include "base/clock.h"
+
+/* Files of one process that are looked at; of more the first ones by address. */
+#define CODE_FILES_MAX 1024
+/* Of these, opened at a time; the rest when the process is looked at again. */
+#define CODE_FILES_OPEN_MAX 64
+/* No file is opened after so long: the rest likewise. */
+#define CODE_FILES_FIND_NS (50 * NS_PER_MS)
+/* Files that are remembered to have none: a power of two. */
+#define CODE_FILES_NONE 1024
+
+/* All 0 at the start. */
+struct code_files_memory {
+	uint64_t none[CODE_FILES_NONE]; /* hashes of their keys */
+};
+
+/* Each mapping, before a file is opened; may be NULL. */
+typedef void code_files_mapping_fn(void *ctx, const struct procfs_map *m);
+/* Does the file have it? `bias`: what is added to an address in the file. */
+typedef bool code_files_ask_fn(void *ctx, const struct objfile *obj, uint64_t bias);
+struct code_files_asked {
+	code_files_mapping_fn *mapping;
+	code_files_ask_fn *ask;
+	bool (*is_wanted)(void *ctx); /* once all mappings were told; NULL: it is */
+	void *ctx;
+	uint32_t most; /* files that have it; then it ends */
+};
+
+/* How many have it. E_NOTFOUND: the process has ended, or cannot be looked at. */
+NODISCARD enum status code_files_each(struct code_files_memory *known, int pid,
+	const struct code_files_asked *asked, uint32_t *out_count);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A library exports the variable; a program that is linked with the compiler may not, and then it
+ * is among its other symbols, as debuggers find it, too. */
+#include "runtimes/private.h"
+
+#include <elf.h>
+
+bool runtimes_jit_descriptor(const struct objfile *obj, struct vaddr *out)
+{
+	struct runtime_symbol wanted = { .name = "__jit_debug_descriptor" };
+	if (symbols_find(obj, SHT_DYNSYM, &wanted, 1, NULL) != OK ||
+		(!wanted.address && symbols_find(obj, SHT_SYMTAB, &wanted, 1, NULL) != OK) ||
+		!wanted.address)
+		return false;
+	out->v = wanted.address;
+	return true;
+}

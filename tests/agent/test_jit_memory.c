@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* This process' own memory, as that of another. */
+#include "agent/broker/jit_memory.h"
+
+#include "jit_registered.h"
+#include "test.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct registered_descriptor __jit_debug_descriptor;
+
+static struct jit_memory_object found[JIT_MEMORY_OBJECTS_MAX];
+static struct registered_object first, second;
+
+static uint64_t at(const void *p)
+{
+	return (uint64_t)(uintptr_t)p;
+}
+
+static ssize_t list(void)
+{
+	return jit_memory_list((int)getpid(), at(&__jit_debug_descriptor), found);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	__jit_debug_descriptor = (struct registered_descriptor){ .version = 1 };
+	registered_make(&first, "first", 0x1000, 16);
+	registered_make(&second, "second", 0x2000, 16);
+	return 0;
+}
+
+static void lists_what_is_registered(void **state)
+{
+	(void)state;
+	assert_int_equal(list(), 0);
+	registered_add(&first);
+	registered_add(&second);
+	assert_int_equal(list(), 2);
+	CHECK(found[0].entry == at(&second.entry) && found[0].address == at(&second));
+	CHECK(found[1].entry == at(&first.entry) && found[1].bytes == first.entry.bytes);
+}
+
+static void leaves_out_what_is_no_object(void **state)
+{
+	(void)state;
+	registered_add(&first);
+	registered_add(&second);
+	second.head.e_ident[0] = 0;
+	assert_int_equal(list(), 1);
+	first.entry.object = (const void *)16;
+	assert_int_equal(list(), 0);
+	begin(NULL);
+	registered_add(&first);
+	first.entry.bytes = 8;
+	assert_int_equal(list(), 0);
+	first.entry.bytes = UINT64_MAX;
+	assert_int_equal(list(), 0);
+}
+
+static void ends_where_the_list_does_not(void **state)
+{
+	(void)state;
+	registered_add(&first);
+	first.entry.next = &first.entry;
+	assert_int_equal(list(), JIT_MEMORY_OBJECTS_MAX);
+	first.entry.next = (struct registered_entry *)16;
+	assert_int_equal(list(), 1);
+}
+
+static void refuses_what_is_no_descriptor(void **state)
+{
+	(void)state;
+	registered_add(&first);
+	__jit_debug_descriptor.version = 2;
+	CHECK(list() == -1 && errno == EPROTO);
+	__jit_debug_descriptor.version = 1;
+	__jit_debug_descriptor.action = 3;
+	CHECK(list() == -1 && errno == EPROTO);
+	CHECK(jit_memory_list((int)getpid(), 16, found) == -1 && errno == EPROTO);
+	CHECK(jit_memory_list((int)getpid(), UINT64_MAX, found) == -1 && errno == EPROTO);
+	CHECK(jit_memory_list(INT32_MAX, 16, found) == -1 && errno == ENOENT);
+}
+
+static void reads_an_object_and_no_more(void **state)
+{
+	(void)state;
+	struct registered_object copy = { 0 };
+	int pid = (int)getpid();
+	size_t len = (size_t)first.entry.bytes;
+	registered_add(&first);
+	assert_int_equal(jit_memory_read(pid, at(&first.entry), 0, &copy, sizeof(copy)), len);
+	assert_memory_equal(&copy, &first, len);
+	assert_int_equal(jit_memory_read(pid, at(&first.entry), len - 3, &copy, 64), 3);
+	assert_int_equal(jit_memory_read(pid, at(&first.entry), len, &copy, 64), 0);
+	assert_int_equal(jit_memory_read(pid, at(&first.entry), INT64_MAX, &copy, 64), 0);
+	CHECK(jit_memory_read(pid, at(&first), 0, &copy, 64) == -1 && errno == ENOEXEC);
+	CHECK(jit_memory_read(pid, 16, 0, &copy, 64) == -1 && errno == ENOEXEC);
+	first.head.e_ident[0] = 0;
+	CHECK(jit_memory_read(pid, at(&first.entry), 0, &copy, 64) == -1 && errno == ENOEXEC);
+}
+
+/* It says that it is larger than what is mapped. */
+static void reads_up_to_what_is_mapped(void **state)
+{
+	(void)state;
+	char copy[64];
+	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
+	memcpy(pages, &first, sizeof(first));
+	first.entry.object = pages;
+	first.entry.bytes = 8192;
+	assert_int_equal(jit_memory_read((int)getpid(), at(&first.entry), 4090, copy, 64), 6);
+	CHECK(jit_memory_read((int)getpid(), at(&first.entry), 4096, copy, 64) == -1);
+	munmap(pages, 4096);
+}
+
+TEST_MAIN(cmocka_unit_test_setup(lists_what_is_registered, begin),
+	cmocka_unit_test_setup(leaves_out_what_is_no_object, begin),
+	cmocka_unit_test_setup(ends_where_the_list_does_not, begin),
+	cmocka_unit_test_setup(refuses_what_is_no_descriptor, begin),
+	cmocka_unit_test_setup(reads_an_object_and_no_more, begin),
+	cmocka_unit_test_setup(reads_up_to_what_is_mapped, begin))
