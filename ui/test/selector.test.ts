@@ -5,6 +5,7 @@ import {
 	ofMatchers,
 	complete,
 	contextAt,
+	costliestFirst,
 	parseMatchers,
 	quote,
 	rank,
@@ -93,6 +94,14 @@ test("candidates that begin with the text come first", () => {
 	assert.equal(rank(["a", "b", "c"], "", 2).length, 2);
 });
 
+test("values that cost most come first, those of no series last", () => {
+	const of = (value: string) => ({ labels: { comm: value }, points: [] });
+	const series = [of("node"), of("gone"), of("gcc"), { other: true, labels: {}, points: [] }];
+	const values = ["ar", "bash", "gcc", "node"];
+	assert.deepEqual(costliestFirst(values, "comm", series), ["node", "gcc", "ar", "bash"]);
+	assert.deepEqual(costliestFirst(values, "comm", []), values);
+});
+
 test("columns of the server's sentence are those of what was typed", () => {
 	const type = "parca_agent:samples:count:cpu:nanoseconds:delta";
 	const said = "selector: expected the \" that ends the value of column 54 at column 58, got the end";
@@ -100,6 +109,8 @@ test("columns of the server's sentence are those of what was typed", () => {
 		ofMatchers(said, type),
 		'selector: expected the " that ends the value of column 6 at column 10, got the end',
 	);
+	const end = 'selector: expected the " that ends the value of column 6 at column 8, got the end';
+	assert.equal(ofMatchers(said.replace("58", "57"), type, 'comm="x'), end, "the brace behind it is not typed");
 	assert.equal(ofMatchers("type at column 3", type), "type at column 3");
 	const bare = '"python3" is no condition: comm="python3" is a program of this name';
 	assert.equal(ofMatchers(said, type, " python3 "), bare);

@@ -3,6 +3,7 @@
  * The matchers of a selector while somebody types them: what the cursor stands in, what may follow,
  * and changes to the text. The server has the last word on what is right.
  */
+import type { ApiSeries } from "./series.ts";
 
 /** A part of a text, `[from, to)`. */
 interface Part {
@@ -168,6 +169,18 @@ export function formatConditions(conditions: readonly Condition[]): string {
 		.join(", ");
 }
 
+/** Values of a label, those of the given series (largest first) before the others. */
+export function costliestFirst(
+	values: readonly string[],
+	label: string,
+	series: readonly ApiSeries[],
+): string[] {
+	const known = new Set(values);
+	const own = series.filter((one) => !one.other).map((one) => one.labels?.[label] ?? "");
+	const large = own.filter((value) => known.delete(value));
+	return [...large, ...known];
+}
+
 /** Candidates that begin with the prefix, then those that contain it; at most `limit`. */
 export function rank(candidates: readonly string[], prefix: string, limit: number): string[] {
 	const wanted = prefix.toLowerCase();
@@ -194,7 +207,8 @@ export function ofMatchers(message: string, type: string, typed = ""): string {
 		return `"${word}" is no condition: ${withMatcher("", "comm", word)} is a program of this name`;
 	}
 	const before = type.length + 1;
+	const end = typed === "" ? Infinity : typed.length + 1; // the brace behind it is ours
 	return message.replace(/\b(column|byte) (\d+)\b/g, (all, word: string, n: string) =>
-		Number(n) > before ? `${word} ${Number(n) - before}` : all,
+		Number(n) > before ? `${word} ${Math.min(Number(n) - before, end)}` : all,
 	);
 }

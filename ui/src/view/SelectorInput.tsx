@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The selector: text with completion of labels, operators and values; the server judges it. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getLabels, getValues, type Question } from "../api/client.ts";
+import { getLabels, getSeries, getValues, type Question } from "../api/client.ts";
 import { useQuery } from "../app/use_query.ts";
 import {
 	type Context,
 	complete,
+	costliestFirst,
 	contextAt,
 	OPERATORS,
 	parseMatchers,
@@ -22,6 +23,8 @@ import { Popover } from "./Menu.tsx";
 const Builder = lazy(() => import("./more.tsx"), (m) => m.Builder, listStyle);
 
 const SHOWN_MAX = 200;
+/** One point a series: the order of values needs no more. */
+const DAY_MS = 86_400_000;
 
 interface Choice {
 	text: string;
@@ -51,10 +54,14 @@ function useChoices(
 		getLabels({ query: type, ...range }, signal),
 	);
 	const query = context ? joinQuery(type, otherMatchers(text, context)) : type;
-	const values = useQuery(
-		kind === "value" && context?.label ? `${context.label} ${query}` : null,
-		0,
-		(signal) => getValues(context!.label, { query, ...range }, signal),
+	const wanted = kind === "value" && context?.label ? `${context.label} ${query}` : null;
+	const values = useQuery(wanted, 0, (signal) => getValues(context!.label, { query, ...range }, signal));
+	const costs = useQuery(wanted && `costs ${wanted}`, 0, (signal) =>
+		getSeries({ query, ...range }, context!.label, DAY_MS, SHOWN_MAX, signal),
+	);
+	const sorted = useMemo(
+		() => costliestFirst(values.data ?? [], context?.label ?? "", costs.data?.series ?? []),
+		[context?.label, values.data, costs.data],
 	);
 	return useMemo<Choice[]>(() => {
 		if (!context) {
@@ -69,14 +76,14 @@ function useChoices(
 		if (kind === "label") {
 			return rank(orderLabels(labels.data ?? []), context.prefix, SHOWN_MAX).map((text) => ({ text, note: "" }));
 		}
-		const found = kind === "value" ? rank(values.data ?? [], context.prefix, Infinity) : [];
+		const found = kind === "value" ? rank(sorted, context.prefix, Infinity) : [];
 		const more = found.length - SHOWN_MAX;
 		return found.slice(0, SHOWN_MAX).map((text, i) => ({
 			text,
 			note: "",
 			after: more > 0 && i === SHOWN_MAX - 1 ? `${more} more: type to narrow them down` : "",
 		}));
-	}, [context?.kind, context?.prefix, context?.label, labels.data, values.data]);
+	}, [context?.kind, context?.prefix, context?.label, labels.data, sorted]);
 }
 
 /** The list below the input. */
