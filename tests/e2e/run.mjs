@@ -17,6 +17,7 @@ import { pagesChecks } from "./checks_pages.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
 import { saveChecks } from "./checks_save.mjs";
+import { taskChecks } from "./checks_tasks.mjs";
 import { timeChecks } from "./checks_time.mjs";
 import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
 
@@ -83,7 +84,7 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...codeChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...timeChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...axeChecks };
+	const checks = { ...pageChecks, ...graphChecks, ...codeChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...timeChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...taskChecks, ...axeChecks };
 	for (const [name, run] of Object.entries(checks)) {
 		await one(name, run);
 	}
