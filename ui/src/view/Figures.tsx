@@ -20,11 +20,6 @@ export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; dat
 				<b>{formatValue(value, unit)}</b> {meaningOf(data.type?.type ?? "").after}
 			</span>
 			{(parts || taken) && <span>{parts || taken}</span>}
-			{trimmed > 0 && (
-				<span title="In frames too small to send; zoom in to see them">
-					{formatShare(trimmed, total)} in tiny frames
-				</span>
-			)}
 			{data.held && (
 				<span data-testid="held" title="They are shown once you point elsewhere; r shows them now">
 					newer samples wait while you read
@@ -37,6 +32,11 @@ export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; dat
 					title="The server is still reading symbols; they are filled in by themselves"
 				>
 					{formatCount(pending)} names on their way
+				</span>
+			)}
+			{trimmed > 0 && (
+				<span title="In frames too small to send; zoom in to see them">
+					{formatShare(trimmed, total)} in tiny frames
 				</span>
 			)}
 		</p>
