@@ -141,6 +141,7 @@ static void fuzz_server_open(void)
 	fuzz_config.tenant_header = "x-scope-orgid";
 	fuzz_config.retention_ns = 0;
 	fuzz_server = (struct server){ .config = &fuzz_config };
+	server_init_locks(&fuzz_server);
 	const struct ingest_config ingest = { .limits = fuzz_config.limits };
 	FUZZ_CHECK(ingest_init(&fuzz_server.ingest, &ingest, &e) == OK);
 	FUZZ_CHECK(store_open(&c, NULL, NULL, &fuzz_server.store, &e) == OK);

@@ -46,25 +46,34 @@
 	X(BROKER, "broker")               \
 	X(CONTAINERS, "containers")
 #define LOCK_LEAVES(X)                      \
-	X(AUTH_ISSUER, "issuer")            \
-	X(AUTH_SOURCES, "sources")          \
+	X(AGENT_LIST, "agent_list")         \
 	X(BUILDQUEUE, "buildqueue")         \
+	X(DEBUGINFOD, "debuginfod")         \
 	X(DEDUPE, "dedupe")                 \
-	X(EXECUTABLES, "executables")       \
-	X(HANDOVER, "handover")             \
-	X(LANE, "lane")                     \
 	X(NET_DONE, "done_lock")            \
-	X(NET_STREAMS, "streams_lock")      \
+	X(EXECUTABLES, "executables")       \
+	X(FIGURES, "figures_lock")          \
+	X(HANDOVER, "handover")             \
+	X(AUTH_ISSUER, "issuer")            \
+	X(LANE, "lane")                     \
+	X(NOTES, "notes_lock")              \
 	X(OAUTH2, "oauth2")                 \
 	X(ONE_QUERY, "one query")           \
 	X(OOM, "oom")                       \
+	X(PARCA_STACKS, "parca_stacks")     \
 	X(PINNED, "pinned")                 \
 	X(POOL, "pool")                     \
 	X(PROBLEMS, "problems")             \
 	X(PROCREAD, "procread")             \
 	X(QUEUE, "queue")                   \
+	X(SCRAPER, "scraper")               \
+	X(SERIES_GUARD, "series_guard")     \
 	X(SLABS, "slabs")                   \
+	X(AUTH_SOURCES, "sources")          \
+	X(NET_STREAMS, "streams_lock")      \
 	X(SYMBOLIZE_DISK, "symbolize_disk") \
+	X(TRACE, "trace")                   \
+	X(UPLOADS, "uploads")               \
 	X(WATCH, "watch")
 
 /* 0 is no place: a lock that nobody has begun. */

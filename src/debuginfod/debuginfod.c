@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/lock.h"
 #include "debuginfod/cache.h"
 #include "fetch/fetch.h"
 #include "objfile/objfile.h"
@@ -51,7 +52,7 @@ struct debuginfod {
 	char dir[PATH_MAX / 2];
 	struct remote remotes[DEBUGINFOD_SERVERS_MAX];
 	uint32_t remote_count;
-	pthread_mutex_t lock;
+	struct lock lock;
 	pthread_cond_t changed;
 	struct wanted queue[DEBUGINFOD_WAITING_MAX]; /* the lock's, as what follows */
 	uint32_t queue_len;
@@ -350,7 +351,7 @@ enum status debuginfod_open(
 		return err_set(e, E_NOMEM, "debuginfod");
 	d->config = *c;
 	d->stop_fd = -1;
-	pthread_mutex_init(&d->lock, NULL);
+	lock_init(&d->lock, LOCK_DEBUGINFOD);
 	pthread_cond_init(&d->changed, NULL);
 	enum status s = start(d, e);
 	if (s != OK) {

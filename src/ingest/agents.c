@@ -13,7 +13,7 @@
 void agent_list_init(struct agent_list *l)
 {
 	*l = (struct agent_list){ 0 };
-	pthread_mutex_init(&l->lock, NULL);
+	lock_init(&l->lock, LOCK_AGENT_LIST);
 }
 
 void agent_list_deinit(struct agent_list *l)

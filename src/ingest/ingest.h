@@ -20,6 +20,7 @@
  */
 #pragma once
 
+#include "base/lock.h"
 #include "base/metrics.h"
 #include "base/vec.h"
 #include "profile/profile.h"
@@ -70,7 +71,7 @@ const struct tenant_rule *tenant_rules_find(const struct tenant_rules *r, struct
 #define SERIES_WINDOW_NS ((int64_t)3600 * 1000000000)
 
 struct series_guard {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct series_tenant *tenants;
 	size_t tenant_count;
 };
@@ -100,7 +101,7 @@ struct agent_entry {
 	int64_t took_ns;
 };
 struct agent_list {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct agent_entry *v;
 	size_t count;
 	size_t cap;

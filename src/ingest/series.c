@@ -54,7 +54,7 @@ enum status series_guard_init(struct series_guard *g)
 	g->tenants = calloc(SERIES_TENANTS_MAX, sizeof(*g->tenants));
 	if (!g->tenants)
 		return E_NOMEM;
-	pthread_mutex_init(&g->lock, NULL);
+	lock_init(&g->lock, LOCK_SERIES_GUARD);
 	return OK;
 }
 

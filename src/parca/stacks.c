@@ -7,7 +7,7 @@
  */
 #include "parca/parca.h"
 
-#include <pthread.h>
+#include "base/lock.h"
 
 struct generation {
 	struct profile p;
@@ -19,7 +19,7 @@ struct generation {
 };
 
 struct parca_stacks {
-	pthread_mutex_t lock;
+	struct lock lock;
 	struct generation *fresh;
 	struct generation *old; /* NULL: none yet */
 	size_t bytes_max;       /* of one generation */
@@ -57,7 +57,7 @@ enum status parca_stacks_new(size_t memory_bytes, struct parca_stacks **out)
 		free(s);
 		return E_NOMEM;
 	}
-	pthread_mutex_init(&s->lock, NULL);
+	lock_init(&s->lock, LOCK_PARCA_STACKS);
 	*out = s;
 	return OK;
 }

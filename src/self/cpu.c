@@ -53,7 +53,7 @@ static struct {
 	atomic_uint_fast64_t lost;
 	struct slot *_Atomic slots;
 } shared;
-static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
+static atomic_bool taken; /* by a profile: one at a time */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 struct timer {
@@ -265,13 +265,13 @@ enum status self_cpu_look(struct self_cpu *c, struct err *e)
 
 enum status self_cpu_start(struct self_cpu **out, struct err *e)
 {
-	if (pthread_mutex_trylock(&one) != 0)
+	if (atomic_exchange(&taken, true))
 		return err_set(e, E_EXISTS, "a CPU profile is being taken already");
 	pthread_once(&once, install);
 	struct self_cpu *c = calloc(1, sizeof(*c));
 	if (!c || !atomic_load(&shared.slots)) {
 		free(c);
-		pthread_mutex_unlock(&one);
+		atomic_store(&taken, false);
 		return err_set(e, E_NOMEM, "CPU profile");
 	}
 	c->begun_ns = clock_realtime_ns();
@@ -334,5 +334,5 @@ void self_cpu_free(struct self_cpu *c)
 	}
 	profile_deinit(&c->profile);
 	free(c);
-	pthread_mutex_unlock(&one);
+	atomic_store(&taken, false);
 }

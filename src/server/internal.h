@@ -3,6 +3,7 @@
 #pragma once
 
 #include "auth/auth.h"
+#include "base/lock.h"
 #include "base/metrics.h"
 #include "debuginfo/debuginfo.h"
 #include "debuginfod/debuginfod.h"
@@ -114,14 +115,19 @@ struct server {
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
 	bool handover_runs;
-	pthread_mutex_t notes_lock;   /* of the files of notes.c */
-	pthread_mutex_t figures_lock; /* all 0 is ready; of the agent's own metrics: */
-	struct buf figures;           /* empty: none came */
-	int64_t figures_at_ns;        /* monotonic */
-	struct buf page;              /* its status page, likewise; empty: none came */
+	struct lock notes_lock;   /* of the files of notes.c */
+	struct lock figures_lock; /* of the agent's own metrics: */
+	struct buf figures;       /* empty: none came */
+	int64_t figures_at_ns;    /* monotonic */
+	struct buf page;          /* its status page, likewise; empty: none came */
 	int64_t page_at_ns;
 	struct server_metrics metrics;
 };
+static inline void server_init_locks(struct server *s)
+{
+	lock_init(&s->notes_lock, LOCK_NOTES);
+	lock_init(&s->figures_lock, LOCK_FIGURES);
+}
 
 /* False: the store is not open yet, and `out` says so. */
 static inline bool server_is_ready(struct server *s, struct net_response *out)

@@ -53,7 +53,7 @@ struct scraper {
 	struct server server; /* config, scrape, guard: what its handlers look at */
 	const struct server_forward *to;
 	struct forward_metrics metrics;
-	pthread_mutex_t lock; /* of `free` */
+	struct lock lock; /* of `free` */
 	struct net_client *free[CLIENTS];
 	uint32_t free_count;
 	int free_fd; /* a semaphore: how many of them are free; -1 */
@@ -427,7 +427,7 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	x.server.config = c;
 	x.to = to;
 	x.stop_fd = x.free_fd = -1;
-	pthread_mutex_init(&x.lock, NULL);
+	lock_init(&x.lock, LOCK_SCRAPER);
 	log_info("starting", "version=" FIRN_VERSION " mode=scraper-only");
 	enum status st = start(&x, e);
 	if (st == OK)

@@ -362,9 +362,8 @@ static void raise_descriptors(const struct server_config *c)
 enum status server_run(
 	const struct server_config *c, const volatile sig_atomic_t *stop, struct err *e)
 {
-	struct server s = { .config = c,
-		.handover_fd = c->handover_fd,
-		.figures_lock = PTHREAD_MUTEX_INITIALIZER };
+	struct server s = { .config = c, .handover_fd = c->handover_fd };
+	server_init_locks(&s);
 	tame_malloc();
 	raise_descriptors(c);
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());

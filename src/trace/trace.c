@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "fetch/fetch.h"
 #include "net/net.h"
 #include "os/os.h"
@@ -46,7 +47,7 @@ struct trace {
 	bool runs, fails;
 	int wake_fd;
 	struct trace_metrics metrics;
-	pthread_mutex_t lock; /* of what waits */
+	struct lock lock; /* of what waits */
 	struct span *waiting, *sending;
 	uint32_t count;
 };
@@ -262,7 +263,7 @@ enum status trace_open(
 		return err_set(e, E_NOMEM, "traces");
 	t->config = *c;
 	t->told = told;
-	pthread_mutex_init(&t->lock, NULL);
+	lock_init(&t->lock, LOCK_TRACE);
 	t->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->waiting = calloc(TRACE_WAITING_MAX, sizeof(*t->waiting));
 	t->sending = calloc(TRACE_WAITING_MAX, sizeof(*t->sending));

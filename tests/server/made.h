@@ -84,6 +84,7 @@ static inline int made_setup(void **state)
 	server_config_default(&made_config);
 	made_config.storage_path = made_dir;
 	made = (struct server){ .config = &made_config };
+	server_init_locks(&made);
 	made.engine.samples = store_samples(made_store);
 	atomic_store(&made.ready, true);
 	ask_gone_value = false;

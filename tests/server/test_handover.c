@@ -90,6 +90,7 @@ static void takes_files(void **state)
 	int pair[2];
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	s.handover_fd = pair[1];
+	server_init_locks(&s);
 	CHECK_OK(server_handover_start(&s, &e), &e);
 	struct stat self;
 	CHECK(stat("/proc/self/exe", &self) == 0);
@@ -144,6 +145,7 @@ static void refuses_messages(void **state)
 	int pair[2];
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	s.handover_fd = pair[1];
+	server_init_locks(&s);
 	CHECK_OK(server_handover_start(&s, &e), &e);
 	int before = atomic_load(&offers), descriptors = test_open_fds();
 	uint64_t refused = 0;
@@ -165,6 +167,7 @@ static void refuses_messages(void **state)
 	CLEANUP(fd_cleanup) int copy = fcntl(pair[1], F_DUPFD_CLOEXEC, 0);
 	server_handover_stop(&s);
 	struct server next = { .handover_fd = STEAL_FD(copy) };
+	server_init_locks(&next);
 	CHECK_OK(server_handover_start(&next, &e), &e);
 	send_message(pair[0], &(struct sent){ 1, "ab", "/x", 0, 1, NULL, 0 });
 	UNTIL(metric_get(&next.metrics.handover_files) == 1);
@@ -190,6 +193,7 @@ static void shows_the_agents_figures(void **state)
 	buf_init(&out, 1 << 20);
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	s.handover_fd = pair[1];
+	server_init_locks(&s);
 	server_handover_write_figures(&s, &out); /* before it has begun */
 	CHECK_OK(server_handover_start(&s, &e), &e);
 	server_handover_write_figures(&s, &out);
@@ -266,6 +270,7 @@ static void shows_the_agents_page(void **state)
 	int pair[2];
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == 0);
 	s.handover_fd = pair[1];
+	server_init_locks(&s);
 	get_page(&s, &out); /* before it has begun */
 	CHECK(out.status == E_UNAVAILABLE);
 	buf_deinit(&out.body);
@@ -312,6 +317,7 @@ static void may_be_absent(void **state)
 	struct server s = { .handover_fd = -1 };
 	struct net_response out;
 	struct err e;
+	server_init_locks(&s);
 	get_page(&s, &out);
 	CHECK(out.status == E_NOTFOUND && strstr(out.message, "--http-address"));
 	buf_deinit(&out.body);

@@ -21,6 +21,7 @@ static int set_up(void **state)
 	server_config_default(&config);
 	config.storage_path = dir;
 	s = (struct server){ .config = &config };
+	server_init_locks(&s);
 	atomic_store(&s.ready, true);
 	return 0;
 }

@@ -2,6 +2,7 @@
 /* uploads: what uploads.c, room.c and places.c share. Private to debuginfo/. */
 #pragma once
 
+#include "base/lock.h"
 #include "debuginfo/uploads/record.h"
 
 #include <limits.h>
@@ -23,8 +24,8 @@ struct debuginfo_upload {
 struct debuginfo_uploads {
 	struct debuginfo_uploads_config config; /* dir is a copy */
 	struct debuginfo_metrics metrics;
-	pthread_mutex_t lock; /* of all that follows, and of records and whole files */
-	pthread_cond_t left;  /* an upload under way has ended */
+	struct lock lock;    /* of all that follows, and of records and whole files */
+	pthread_cond_t left; /* an upload under way has ended */
 	struct debuginfo_upload *arriving;
 	uint32_t arriving_count;
 	uint32_t waiting_count;

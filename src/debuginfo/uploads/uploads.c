@@ -94,7 +94,7 @@ enum status debuginfo_uploads_open(
 	pthread_condattr_t attr;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_mutex_init(&u->lock, NULL);
+	lock_init(&u->lock, LOCK_UPLOADS);
 	pthread_cond_init(&u->left, &attr);
 	pthread_condattr_destroy(&attr);
 	u->config = *c;
