@@ -257,7 +257,7 @@ static bool is_dictionary(enum arrow_write_kind kind)
 }
 
 static void put_message(
-	struct arrow_writer *w, struct buf *out, struct buf *flat, const struct buf *body);
+	struct arrow_writer *w, struct buf *out, struct buf *flat, struct buf *body);
 static void write_dictionary(
 	struct arrow_writer *w, uint32_t id, const struct arrow_write_column *c);
 
@@ -349,8 +349,7 @@ void arrow_write_column(struct arrow_writer *w, const struct arrow_write_column 
 /* ---- messages ---- */
 
 /* The metadata is padded so that the body begins at a multiple of eight. */
-static void put_message(
-	struct arrow_writer *w, struct buf *out, struct buf *flat, const struct buf *body)
+static void put_message(struct arrow_writer *w, struct buf *out, struct buf *flat, struct buf *body)
 {
 	buf_align(flat, 8);
 	fail(w, buf_status(flat));
@@ -358,7 +357,7 @@ static void put_message(
 	buf_u32(out, (uint32_t)flat->len);
 	buf_str(out, buf_view(flat));
 	if (body)
-		buf_str(out, buf_view(body));
+		buf_join(out, body);
 	fail(w, buf_status(out));
 }
 

@@ -164,6 +164,26 @@ void buf_zigzag(struct buf *b, int64_t v)
 	buf_varint(b, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
+void buf_join(struct buf *b, struct buf *more)
+{
+	size_t head = b->len, tail = more->len;
+	if (b->failed || tail <= head) {
+		buf_str(b, buf_view(more));
+		buf_clear(more);
+		return;
+	}
+	more->max = b->max;
+	if (head && buf_extend(more, head)) {
+		memmove(more->data + head, more->data, tail);
+		memcpy(more->data, b->data, head);
+	}
+	more->failed |= more->len > b->max;
+	struct buf joined = *more;
+	*more = *b;
+	*b = joined;
+	buf_clear(more);
+}
+
 void buf_align(struct buf *b, size_t align)
 {
 	size_t over = b->len % align;

@@ -45,6 +45,9 @@ void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
 void buf_varint(struct buf *b, uint64_t v);
 void buf_zigzag(struct buf *b, int64_t v);
+/* Append the bytes of `more`, which is empty then. The larger of the two keeps its memory, so that
+ * long answers get a short head without a second copy of them. */
+void buf_join(struct buf *b, struct buf *more);
 /* Zero bytes up to a multiple of `align`. */
 void buf_align(struct buf *b, size_t align);
 

@@ -24,7 +24,7 @@ NODISCARD enum status codec_zstd_decompress_exact(
 	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
 
 /* LZ4 frames (lz4_Frame_format.md 1.6), as Arrow's LZ4_FRAME: one frame written, with its content's
- * size and checksum; one or several frames read. `out` is appended to; its max is the limit. */
+ * size; one or several frames read. `out` is appended to; its max is the limit. */
 NODISCARD enum status codec_lz4_compress(const void *bytes, size_t len, struct buf *out);
 NODISCARD enum status codec_lz4_decompress(
 	const void *bytes, size_t len, struct buf *out, struct err *e);

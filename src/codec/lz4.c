@@ -13,7 +13,6 @@ enum status codec_lz4_compress(const void *bytes, size_t len, struct buf *out)
 {
 	LZ4F_preferences_t p = { .frameInfo = { .blockSizeID = LZ4F_max256KB,
 					 .blockMode = LZ4F_blockIndependent,
-					 .contentChecksumFlag = LZ4F_contentChecksumEnabled,
 					 .contentSize = len } };
 	size_t bound = LZ4F_compressFrameBound(len, &p);
 	uint8_t *at = buf_reserve(out, bound);

@@ -36,11 +36,11 @@ struct flame {
 	uint32_t *node; /* of the fold; only where labels, times or differences are asked for */
 	uint32_t *line; /* lines.v, QUERY_LINE_NONE */
 	uint8_t *mixed;
-	uint32_t *parent, *depth;
 	uint32_t *child_count;
 	int64_t *offset; /* of value, from the left */
 	int64_t *total, *self;
 	uint32_t height;
+	uint32_t *depth_end; /* by depth: the row behind its last */
 	/* for one column at a time */
 	int64_t *ints;
 	uint8_t *valid;
@@ -103,7 +103,7 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 		row_of[i] = row_of[v[i].parent] + 1;
 		f->height = MAX(f->height, row_of[i]);
 	}
-	uint32_t *begin = ARENA_ARRAY(f->a, uint32_t, f->height + 2);
+	uint32_t *begin = f->depth_end = ARENA_ARRAY(f->a, uint32_t, f->height + 2);
 	if (!begin)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	for (size_t i = 0; i < f->count; i++)
@@ -116,34 +116,37 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 }
 
 /* Depth first is the order of the fold, depth by depth that of the rows: children of one parent
- * follow each other in both. */
+ * follow each other in both, and those of the next row follow them. */
 static void fill_rows(struct flame *f, const uint32_t *row_of)
 {
-	int64_t *next = f->ints; /* the offset of the next child */
 	f->line[0] = QUERY_LINE_NONE;
 	for (uint32_t i = 1; i < f->count; i++) {
 		const struct query_fold_node *n = &f->fold.nodes.v[i];
-		uint32_t row = row_of[i], parent = row_of[n->parent];
+		uint32_t row = row_of[i];
 		f->line[row] = n->line;
 		f->mixed[row] = n->mixed;
-		f->parent[row] = parent;
-		f->depth[row] = f->depth[parent] + 1;
-		f->offset[row] = next[row] = next[parent];
 		f->total[row] = n->total;
 		f->self[row] = n->self;
-		f->child_count[parent]++;
-		next[parent] = query_add(next[parent], n->total);
+		f->child_count[row_of[n->parent]]++;
 		if (f->node)
 			f->node[row] = i;
 	}
-	f->total[0] = next[0];
+	for (uint32_t parent = 0, row = 1; parent < f->count; parent++) {
+		int64_t at = f->offset[parent];
+		for (uint32_t end = row + f->child_count[parent]; row < end; row++) {
+			f->offset[row] = at;
+			at = query_add(at, f->total[row]);
+		}
+		if (parent == 0)
+			f->total[0] = at;
+	}
 }
 
 static bool reserve(struct flame *f)
 {
 	const struct query_stacks *s = &f->t->stacks;
 	bool nodes = f->r->label_count || f->r->chart || f->r->diff;
-	uint32_t **const columns[] = { &f->line, &f->parent, &f->depth, &f->child_count, &f->node };
+	uint32_t **const columns[] = { &f->line, &f->child_count, &f->node };
 	int64_t **const numbers[] = { &f->offset, &f->total, &f->self, &f->ints };
 	bool good = true;
 	for (size_t i = 0; good && i < ARRAY_COUNT(columns) - !nodes; i++)
@@ -338,8 +341,10 @@ static void put_children(struct flame *f)
 
 static void put_parent(struct flame *f)
 {
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = i ? (int64_t)f->parent[i] : -1;
+	f->ints[0] = -1;
+	for (size_t i = 0, row = 1; i < f->count; i++)
+		for (size_t end = row + f->child_count[i]; row < end; row++)
+			f->ints[row] = (int64_t)i;
 	put_ints(f, STR("parent"), f->ints, 32, true, false);
 }
 
@@ -361,8 +366,10 @@ static void put_values(struct flame *f)
 	for (size_t i = 0; i < f->count; i++)
 		f->ints[i] = f->r->chart ? node_of(f, i)->time_ns : 0;
 	put_ints(f, STR("timestamp"), f->ints, 64, true, alone);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->depth[i];
+	for (size_t i = 0, depth = 0; i < f->count; i++) {
+		depth += i == f->depth_end[depth];
+		f->ints[i] = (int64_t)depth;
+	}
 	put_ints(f, STR("depth"), f->ints, 0, false, alone);
 	put_ints(f, STR("value_offset"), f->offset, 0, false, false);
 }

@@ -37,6 +37,34 @@ static void fails_once_and_for_good(void **state)
 	CHECK(buf_status(&b) == OK && b.len == 10);
 }
 
+/* The larger one is first or last, one of both is empty, both do not fit. */
+static void joins_two(void **state)
+{
+	(void)state;
+	static const char *const texts[][2] = { { "ab", "cdefgh" }, { "abcdef", "gh" },
+		{ "", "abcdefgh" }, { "abcdefgh", "" }, { "abcd", "efgh" } };
+	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
+		CLEANUP(buf_deinit) struct buf b, more;
+		buf_init(&b, 100);
+		buf_init(&more, 8);
+		buf_cstr(&b, texts[i][0]);
+		buf_cstr(&more, texts[i][1]);
+		buf_join(&b, &more);
+		CHECK(str_eq(buf_view(&b), STR("abcdefgh")) && more.len == 0);
+		CHECK(b.max == 100 && more.max > 0 && buf_status(&b) == OK);
+	}
+	static const size_t lengths[][2] = { { 0, 9 }, { 4, 5 }, { 5, 4 }, { 9, 0 } };
+	for (size_t i = 0; i < ARRAY_COUNT(lengths); i++) {
+		CLEANUP(buf_deinit) struct buf b, more;
+		buf_init(&b, 8);
+		buf_init(&more, 100);
+		buf_zero(&b, lengths[i][0]);
+		buf_zero(&more, lengths[i][1]);
+		buf_join(&b, &more);
+		CHECK(buf_status(&b) == E_LIMIT);
+	}
+}
+
 /* clang-format off */
 static const struct { const char *name; struct str in; const char *want; } texts[] = {
 	{ "plain",        { "abc", 3 },               "\"abc\"" },
@@ -74,4 +102,5 @@ static void writes_json_numbers(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(reads_back_what_it_wrote), cmocka_unit_test(fails_once_and_for_good),
-	cmocka_unit_test(writes_json_text), cmocka_unit_test(writes_json_numbers))
+	cmocka_unit_test(joins_two), cmocka_unit_test(writes_json_text),
+	cmocka_unit_test(writes_json_numbers))
