@@ -23,6 +23,9 @@ extern const struct pb_service schema_pyroscope_settings;
 extern const struct pb_service schema_pyroscope_rules;
 extern const struct pb_service schema_pyroscope_features;
 extern const struct pb_service schema_pyroscope_version;
+extern const struct pb_service schema_pyroscope_vcs;
+extern const struct pb_service schema_pyroscope_adhoc;
+extern const struct pb_service schema_pyroscope_debuginfo;
 extern const struct pb_service schema_otlp_profiles_service;
 /* Without what the items hold. */
 extern const struct pb_service schema_otlp_trace_service;

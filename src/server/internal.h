@@ -241,6 +241,11 @@ net_handler_fn server_querier_diff;
 net_handler_fn server_querier_profile_stats;
 /* For calls that firn has no data for: an empty message. */
 net_handler_fn server_pyroscope_nothing;
+/* For those that would need more: unimplemented, and what is used instead. */
+net_handler_fn server_pyroscope_no_github;
+net_handler_fn server_pyroscope_no_files;
+net_handler_fn server_pyroscope_no_debuginfo;
+net_handler_fn server_pyroscope_decline; /* an upload of debug information */
 net_handler_fn server_pyroscope_version;
 net_handler_fn server_pyroscope_label_values;
 net_handler_fn server_pyroscope_render;

@@ -284,6 +284,29 @@ void server_pyroscope_nothing(void *ctx, const struct net_request *r, struct net
 	(void)out;
 }
 
+/* What firn has not, and says so with a sentence. */
+#define REFUSAL(name, sentence)                                                     \
+	void name(void *ctx, const struct net_request *r, struct net_response *out) \
+	{                                                                           \
+		struct err e = { 0 };                                               \
+		(void)ctx;                                                          \
+		(void)r;                                                            \
+		net_fail(out, err_set(&e, E_UNSUPPORTED, sentence), &e);            \
+	}
+REFUSAL(server_pyroscope_no_github, "GitHub integration is not configured: firn has none")
+REFUSAL(server_pyroscope_no_files,
+	"firn keeps no single files: send the profile to /api/push or /ingest with labels of its "
+	"own")
+REFUSAL(server_pyroscope_no_debuginfo, "firn takes debug files by Parca's DebuginfoService")
+
+/* ShouldInitiateUploadResponse { should_initiate_upload = 1, reason = 2 } */
+void server_pyroscope_decline(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	(void)r;
+	pb_put_str(&out->body, 2, STR("firn takes debug files by Parca's DebuginfoService"));
+}
+
 /* VersionResponse { QuerierAPI = 1 } */
 void server_pyroscope_version(void *ctx, const struct net_request *r, struct net_response *out)
 {

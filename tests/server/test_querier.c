@@ -225,10 +225,35 @@ static void sums_series(void **state)
 	querier_call(server_querier_select_series, &b, OK);
 }
 
+/* Calls of Drilldown, Alloy and profilecli that firn has nothing for. */
+static void refuses_with_a_sentence(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		net_handler_fn *fn;
+		const char *says;
+	} cases[] = {
+		{ "vcs", server_pyroscope_no_github, "GitHub" },
+		{ "adhocprofiles", server_pyroscope_no_files, "/api/push" },
+		{ "debuginfo", server_pyroscope_no_debuginfo, "Parca" },
+	};
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	FOR_EACH_CASE (c, cases) {
+		querier_call(c->fn, &b, E_UNSUPPORTED);
+		CHECK_CASE(c, strstr(asked.out.message, c->says));
+	}
+	struct str answer = querier_call(server_pyroscope_decline, &b, OK);
+	CHECK(made_find(answer, 1, 0).number == 0);
+	CHECK(made_find(answer, 2, 0).bytes.len > 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(merges),
 		cmocka_unit_test(selects_by_calls), cmocka_unit_test(selects_by_frames),
-		cmocka_unit_test(sums_series), cmocka_unit_test(sums_series_of_calls) };
+		cmocka_unit_test(sums_series), cmocka_unit_test(sums_series_of_calls),
+		cmocka_unit_test(refuses_with_a_sentence) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
