@@ -15,7 +15,7 @@
  *	jdk.ObjectAllocationInNewTLAB       memory:alloc_in_new_tlab_{objects:count,bytes:bytes}:space:bytes
  *	jdk.ObjectAllocationOutsideTLAB     memory:alloc_outside_tlab_{objects:count,bytes:bytes}:space:bytes
  *	jdk.ObjectAllocationSample          memory:alloc_sample_{objects:count,bytes:bytes}:space:bytes
- *	profiler.Malloc                     memory:malloc_{objects:count,bytes:bytes}:space:bytes
+ *	profiler.Malloc                     memory:malloc_{objects:count,bytes:bytes}::
  *	profiler.LiveObject                 memory:live:count:objects:count, a gauge
  *	jdk.JavaMonitorEnter                mutex:{contentions:count,delay:nanoseconds}:mutex:count
  *	jdk.ThreadPark                      block:{contentions:count,delay:nanoseconds}:block:count

@@ -112,8 +112,7 @@ static void tells_events(void **state)
 		"8192 memory:alloc_outside_tlab_bytes:bytes:space:bytes:delta" AT
 		"2 memory:alloc_sample_objects:count:space:bytes:delta" AT
 		"300 memory:alloc_sample_bytes:bytes:space:bytes:delta" AT
-		"1 memory:malloc_objects:count:space:bytes:delta" AT
-		"50 memory:malloc_bytes:bytes:space:bytes:delta" AT
+		"1 memory:malloc_objects:count:::delta" AT "50 memory:malloc_bytes:bytes:::delta" AT
 		"1 memory:live:count:objects:count" AT
 		"1 mutex:contentions:count:mutex:count:delta" AT
 		"3000000 mutex:delay:nanoseconds:mutex:count:delta" AT
