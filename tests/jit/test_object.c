@@ -23,7 +23,7 @@ static struct object make(uint16_t type)
 	memcpy(o.head.e_ident, ELFMAG, SELFMAG);
 	o.head.e_ident[EI_CLASS] = ELFCLASS64;
 	o.head.e_ident[EI_DATA] = ELFDATA2LSB;
-	memcpy(o.names, "\0first\0second\0data\0away\0far", 29);
+	memcpy(o.names, "\0first\0second\0data\0away\0far", 28);
 	o.sections[1] = (Elf64_Shdr){ .sh_type = SHT_PROGBITS,
 		.sh_flags = SHF_ALLOC | SHF_EXECINSTR,
 		.sh_addr = 0x10000,
