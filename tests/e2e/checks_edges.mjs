@@ -16,6 +16,24 @@ async function changeFlame(page, change) {
 }
 
 export const edgeChecks = {
+	async "a graph that is too large says so in graph and chart, with a way out"({ page, url }) {
+		page.expected.push("422");
+		let refuse = true;
+		const body = JSON.stringify({ error: "the answer would have 5000000 nodes", code: "LIMIT" });
+		await page.route(/api\/(flamegraph|series)\?/, (route) =>
+			refuse ? route.fulfill({ status: 422, contentType: "application/json", body }) : route.continue(),
+		);
+		await page.goto(`${url}/?paused=1`);
+		const blank = page.locator(".profile .blank");
+		await blank.waitFor();
+		assert.match(await blank.textContent(), /Too much for one graph.*5000000 nodes/);
+		await page.waitForSelector(".chart[data-error*='5000000 nodes']");
+		refuse = false;
+		await blank.getByRole("button", { name: /^The last/ }).click();
+		await waitParameter(page, "select", "set");
+		await page.waitForSelector(".flame-overlay, .profile .blank:not(:has-text('Too much'))");
+	},
+
 	async "a graph that takes long says that it is on its way"({ page, url }) {
 		let letGo = () => {};
 		const held = new Promise((done) => {

@@ -207,12 +207,22 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 /** The first question failed: there is nothing older to show. */
 export function NoAnswer({ error, state, data }: { error: ApiError; state: State; data: Data }) {
 	const bad = error.status === 400;
+	const large = error.status === 422;
 	const said = bad ? ofMatchers(error.message, data.type?.type ?? "", state.matchers) : error.message;
+	const { fromMs, toMs } = data.span;
+	const part = (toMs - fromMs) / 8;
 	return (
 		<div class="blank in-panel" role="status">
-			<h1>{bad ? "The server did not understand the question" : "No answer yet"}</h1>
+			<h1>{bad ? "The server did not understand the question" : large ? "Too much for one graph" : "No answer yet"}</h1>
 			<p>{said}</p>
-			{!bad && error.status !== 422 && <p class="quiet">The page asks again by itself.</p>}
+			{!bad && !large && <p class="quiet">The page asks again by itself.</p>}
+			{large && (
+				<div class="blank-ways">
+					<button type="button" class="button primary" onClick={() => go({ select: { fromMs: toMs - part, toMs }, zoom: "" })}>
+						The last {formatLength(part)} of it
+					</button>
+				</div>
+			)}
 			{bad && (
 				<div class="blank-ways">
 					<button type="button" class="button" onClick={() => go({ matchers: "" })}>
