@@ -112,7 +112,8 @@ static void run_deferred(struct agent *a, bool all)
 		malloc_trim(0);
 }
 
-/* An error is said once, and forgiven for a minute; after that the supervisor starts us anew. */
+/* An error is logged once. When it lasts for a minute the agent ends, and the supervisor starts it
+ * anew. */
 static enum status poll_patiently(struct agent *a, int timeout_ms, struct err *e)
 {
 	enum status s = sampler_poll(a->sampler, timeout_ms, e);

@@ -92,7 +92,7 @@ bool auth_is_required(struct auth *a);
 bool auth_require(struct auth *a);
 const struct auth_web *auth_web(const struct auth *a);
 /* Reads the file again where it, or a file that it names, has changed. *out_changed: it had. A
- * wrong file changes nothing; what is wrong with it is told once. */
+ * wrong file changes nothing; its error is returned once. */
 NODISCARD enum status auth_look(struct auth *a, bool *out_changed, struct err *e);
 /* Checks such a file without using it. *out_cert_file: its TLS certificate; "" for none. */
 #define AUTH_PATH_BYTES 4096

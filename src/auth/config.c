@@ -27,8 +27,8 @@ typedef enum status read_fn(struct reading *r, const struct conf_node *n, void *
 struct key {
 	const char *name;
 	read_fn *read;
-	/* Of a refusal: of every value where there is no reader, else of an empty one, which
-	 * counts as left out where nothing is said here. */
+	/* Why a value is refused: any value where there is no reader, else an empty one. NULL: an
+	 * empty value counts as left out. */
 	const char *why;
 };
 /* "tenant:" without a name would let somebody see all tenants. */

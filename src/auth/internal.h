@@ -72,8 +72,8 @@ struct auth_issuer {
 	int64_t tried_ns;
 	bool wanted, failed;
 };
-/* Signature, issuer, audience, time (seconds since 1970), and who that makes. E_UNAUTHENTICATED;
- * E_NOTFOUND: signed with a key that is not known. */
+/* Checks signature, issuer, audience and time (seconds since 1970); says which user it is.
+ * E_UNAUTHENTICATED; E_NOTFOUND: signed with a key that is not known. */
 NODISCARD enum status auth_jwt_check(const struct auth_issuer *i, const struct auth_keys *keys,
 	struct str token, int64_t now_s, struct auth_caller *out, int64_t *out_until_s,
 	struct err *e);
@@ -110,7 +110,7 @@ void auth_digest(struct str text, uint8_t out[AUTH_HASH_BYTES]);
 NODISCARD enum status auth_add_token(
 	struct auth_config *c, struct str token, const struct auth_caller *caller, struct err *e);
 
-/* ---- sources.c: who was refused how often ---- */
+/* ---- sources.c: how often each address was refused ---- */
 
 struct auth_source {
 	char name[48];

@@ -2,7 +2,7 @@
 /*
  * Keys of issuers: one thread fetches them, at the start, every KEYS_NS, and when a token names a
  * key that is not known, at most every AGAIN_NS. Keys that were fetched stay until others were.
- * Where they lie is said by jwks_file, jwks_url, or the issuer's own
+ * Their place is given by jwks_file, jwks_url, or the issuer's own
  * /.well-known/openid-configuration.
  */
 #include <stdio.h>

@@ -12,7 +12,7 @@
 
 #define MINUTE_NS (60 * NS_PER_SEC)
 
-/* Whoever has an IPv6 address has 2^64 of them. */
+/* A host with an IPv6 address mostly has 2^64 of them: the network of 64 bits counts. */
 static void network_of(char *text, size_t size)
 {
 	struct in6_addr a;

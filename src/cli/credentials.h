@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * credentials: who a verb says that it is, to a server that asks.
+ * credentials: what a verb authenticates itself with to a server.
  *
  * Private to cli/.
  */

@@ -521,7 +521,7 @@ static const char *why_not(struct fetch *f, CURLcode code)
 {
 	if (code == CURLE_SSL_CONNECT_ERROR && strstr(f->why, "wrong version number"))
 		return "TLS: the other side does not speak it";
-	/* " after 3 ms: …": whoever tells a failure once compares the text. */
+	/* Without " after 3 ms": a caller that logs a repeated failure once compares the text. */
 	char *after = code == CURLE_COULDNT_CONNECT ? strstr(f->why, " after ") : NULL;
 	const char *rest = after ? strchr(after, ':') : NULL;
 	if (rest)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask, by the head alone: the name that the server is called by, the page that a browser
- * asks for (CORS), and the prefix of its paths.
+ * Checks of a request's head: the name that the server is called by, the page that a browser asks
+ * for (CORS), and the prefix of its paths.
  *
  * A page of somebody else can make a browser send to 127.0.0.1. Reading the answer it is kept from
  * by CORS, unless its own name is made to mean 127.0.0.1 (DNS rebinding): so a server on a loopback
@@ -54,7 +54,8 @@ static bool name_is_ours(const struct net_server *s, struct str authority)
 	return listed(s->config.hosts, host) || listed(s->config.hosts, authority);
 }
 
-/* One that is told its names has no others; one that others reach by names is told none. */
+/* A server with configured names has no others. One without them checks names only on a loopback
+ * address: it does not know the names by which other hosts reach it. */
 static bool checks_names(const struct net_server *s)
 {
 	const char *const *names = s->config.hosts;

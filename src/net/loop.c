@@ -93,7 +93,7 @@ static void close_late(struct net_conn *c)
 	bool answered = c->phase == HTTP_CLOSING && !c->stall_ns;
 	if (!answered)
 		metric_add(idle ? &s->metrics.idle_closed : &s->metrics.timeouts, 1);
-	/* An idle peer of HTTP/2 is told; all others get what the socket still takes: nothing. */
+	/* An idle peer of HTTP/2 gets a GOAWAY. The others get nothing more. */
 	if (idle)
 		http_conn_drain(c->http);
 	if (idle)

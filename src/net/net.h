@@ -131,7 +131,7 @@ struct net_route {
 	uint32_t scope;      /* the guard's */
 };
 
-/* Who may ask, in front of every route. First on the loop, by the head alone, where it must not
+/* Authorization, in front of every route. First on the loop, by the head alone, where it must not
  * block and may say NET_GUARD_BLOCKS; then it is asked again with `may_block` on a worker's thread,
  * and nothing more of the body is read until it has answered; of a stream whose handler runs while
  * messages come, on the handler's own. NET_GUARD_NO: the error says why, `challenge` (of so many

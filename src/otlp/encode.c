@@ -203,8 +203,8 @@ static size_t same_resource(const struct encoder *c, size_t i, size_t end)
 	return i;
 }
 
-/* Values and timestamps of the samples first … end - 1, which have one identity. Only one alone may
- * do without its time: who receives them counts as many as there were. */
+/* Values and timestamps of the samples first … end - 1, which have one identity. A single
+ * sample may do without its own time; of several each has one, since receivers count times. */
 static void put_values(struct encoder *c, size_t first, size_t end, int64_t time_ns)
 {
 	bool own_times = end - first > 1, ones = true;

@@ -82,8 +82,8 @@ NODISCARD enum status parca_column(struct parca_decoder *d, const struct arrow_a
 /* Rows of a batch of samples. What a row's stack is is asked of `stack_of`. */
 struct parca_rows {
 	struct parca_decoder *d;
-	/* The stack of the row as a number: an index of the profile's stacks, or anything else if
-	 * `add` is told what to do with it. */
+	/* The stack of the row as a number: an index of the profile's stacks, or any other number
+	 * that `add` knows how to use. */
 	enum status (*stack_of)(struct parca_rows *rows, uint64_t row, uint32_t *out);
 	enum status (*add)(struct parca_rows *rows, const struct profile_sample *sample);
 	void *ctx;

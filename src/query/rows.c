@@ -6,8 +6,8 @@
  * frames have in common is asked afterwards, once for each frame. A sandwich's walks begin at each
  * stack that it cuts.
  *
- * Inverted, a stack ends with its outermost frame: that one has the own value, and who calls is
- * called. A sandwich's walk is one then, from the root to the stacks that it cuts.
+ * Inverted, a stack ends with its outermost frame: that one has the own value, and callers and
+ * callees change places. A sandwich's walk is one then, from the root to the stacks that it cuts.
  */
 #include "query/report.h"
 

@@ -538,7 +538,7 @@ static enum status place_statics(
 {
 	uint64_t root = t->found[one_of(t, CODE_HEAPS, CODE_HEAP)].value;
 	const enum field fields[] = { INTERPRETER, CALL_STUB, ENTRY };
-	__s32 *const to[] = { &l->interpreter, &l->call_stub, &l->entry };
+	__s32 *const to[] = { &l->interpreter, &l->call_stub_return, &l->entry };
 	for (size_t i = 0; i < ARRAY_COUNT(fields); i++) {
 		const struct found_field *f = &t->found[fields[i]];
 		int64_t distance = (int64_t)(f->value - root);

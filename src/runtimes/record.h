@@ -115,10 +115,10 @@ enum hotspot_flags {
 #define HOTSPOT_LINES_BYTES_MAX CPYTHON_LINES_BYTES_MAX
 
 struct hotspot_layout {
-	__s32 interpreter; /* AbstractInterpreter._code, from the root on */
-	__s32 call_stub;   /* StubRoutines._call_stub_return_address, too */
-	__s32 entry;       /* ContinuationEntry._return_pc, too; 0: it is not told (to 21) */
-	__u16 flags;       /* enum hotspot_flags */
+	__s32 interpreter;      /* AbstractInterpreter._code, from the root on */
+	__s32 call_stub_return; /* StubRoutines._call_stub_return_address, too */
+	__s32 entry;            /* ContinuationEntry._return_pc, too; 0: it is not told (to 21) */
+	__u16 flags;            /* enum hotspot_flags */
 	__u16 array_length, array_data;  /* of _heaps: how many, where */
 	__u16 heap_low, heap_high;       /* of a CodeHeap: bounds of its memory */
 	__u16 heap_segments;             /* where its map of segments begins */

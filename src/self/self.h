@@ -10,7 +10,7 @@
  * reader's business, as for any program that is not Go.
  *
  * Memory: malloc says how much is in use, how much it keeps free and how much it mapped, and not
- * who asked for it: there are no stacks in it, and none are made up.
+ * which code asked for it: there are no stacks in it, and none are made up.
  */
 #pragma once
 

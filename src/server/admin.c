@@ -53,7 +53,7 @@ static enum status take_tenant(const struct net_request *r, struct picked *p, st
 	return OK;
 }
 
-/* All time is meant where no time is said; a selector has to be said. */
+/* Without times it is all of time; the selector is required. */
 static enum status take_question(const struct net_request *r, struct picked *p, struct err *e)
 {
 	struct str text;

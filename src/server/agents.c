@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who pushed, and how the last push ended: parca.profilestore.v1alpha1.AgentsService. An agent is
- * its label `node` and its address. Parca lists only agents that push pprof; here it does not
- * matter how.
+ * The agents that pushed, and how their last push ended:
+ * parca.profilestore.v1alpha1.AgentsService. An agent is its label `node` and its address. Parca
+ * lists only agents that push pprof; here any protocol counts.
  */
 #include "base/clock.h"
 #include "pb/pb.h"

@@ -226,8 +226,8 @@ static void put_result(
 	*io_first = false;
 }
 
-/* Files are known by their build id here, and not by their path: where one asks by that there may
- * be more than the nothing that is told ("complete"). */
+/* Files are known by their build id here, not by their path. So the answer to a query by path is
+ * empty, and not "complete": there may be such files. */
 static enum status metadata(struct asked *a, struct buf *out, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena arena;

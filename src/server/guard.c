@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may ask: auth's verdict in net's words. A browser sends the cookie of a session by itself;
+ * Authorization: auth's verdict in net's words. A browser sends the cookie of a session by itself;
  * other sites cannot make it do so (SameSite), and what changes something has to come from our own
  * page besides (net/access.c). A page that asks for data is not told that Basic is spoken here, or
  * its browser would ask for a password in a window of its own.

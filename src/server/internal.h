@@ -193,7 +193,7 @@ NODISCARD enum status server_query_begin(
 	struct server *s, const struct net_request *r, struct server_query *out, struct err *e);
 bool server_query_again(struct server_query *q, enum status status);
 void server_query_end(struct server_query *q, enum status status);
-/* Of a net_request as ctx, for whoever may be canceled by it. */
+/* A samples_cancel_fn whose ctx is a net_request: its client has closed the connection. */
 bool server_client_gone(void *ctx);
 
 /* api.c: GET /api/… */

@@ -3,9 +3,9 @@
  * GET /api/source: the lines of a source file with their values, and its text where that is at
  * hand: as it was uploaded for one of the builds that ran, or the file of that path on this host.
  *
- * Symbols name files, and whoever runs a program chooses its symbols. So a file of this host is
+ * Symbols name files, and any user may run a program with any symbols. So a file of this host is
  * sent only if every user of the host may read it where it lies, its name ends as those of sources
- * do, the samples that were asked for name it, and whoever asks is known or asks from this host.
+ * do, the samples that were asked for name it, and the client is authenticated or on this host.
  */
 #include "os/os.h"
 #include "query/query.h"

@@ -48,7 +48,7 @@
 #define STUB_FP (SP0 + 0x300)
 
 static const struct hotspot_layout layout = { .interpreter = 8,
-	.call_stub = 16,
+	.call_stub_return = 16,
 	.flags = HOTSPOT_CODE_POINTER | HOTSPOT_DEOPT_POINTER | HOTSPOT_SCOPES_POINTER,
 	.array_length = 0,
 	.array_data = 16,

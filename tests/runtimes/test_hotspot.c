@@ -211,7 +211,7 @@ static void check_17(const struct runtime_record *r)
 {
 	const struct hotspot_layout *l = &r->layout.hotspot;
 	CHECK(r->kind == RUNTIME_HOTSPOT && r->version == 17 << 8);
-	CHECK(l->interpreter == -64 && l->call_stub == 128);
+	CHECK(l->interpreter == -64 && l->call_stub_return == 128);
 	CHECK(l->heap_low == 24 && l->heap_high == 16 && l->heap_segments == 136);
 	CHECK(l->nmethod_compile_id == 304 && l->nmethod_pcs_end == 272 && l->pool_size == 72);
 	CHECK(l->flags == (HOTSPOT_CODE_POINTER | HOTSPOT_DEOPT_POINTER | HOTSPOT_SCOPES_POINTER));

@@ -446,7 +446,7 @@ __noinline int hotspot_frame(__u32 zero)
 	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
 	if (address - h->process.interpreter_from < h->process.interpreter_bytes)
 		return hotspot_interpreted(w, r, h);
-	if (w->pc == h->process.call_stub)
+	if (w->pc == h->process.call_stub_return)
 		return hotspot_call_stub(w);
 	__u64 name = 0, blob = hotspot_blob(address);
 	/* A stub at the end of the heap may be shorter. */

@@ -32,8 +32,8 @@ struct hotspot_process {
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
 	union {
-		__u64 call_stub; /* of HotSpot: the return address of what C++ calls */
-		__u64 v8_root;   /* of V8: the address of its root variable */
+		__u64 call_stub_return; /* of HotSpot: the return address of what C++ calls */
+		__u64 v8_root;          /* of V8: the address of its root variable */
 	};
 	/* Where it is told which address a virtual thread's first frame returns to, from the first
 	 * such thread on; 0: it is not. */
@@ -263,11 +263,11 @@ __noinline int hotspot_read_process(__u32 index)
 	struct hotspot_process *p = &h->process;
 	__u64 heaps = runtime_word(h->root);
 	__u64 queue = runtime_word(h->root + (__s64)l->interpreter);
-	p->call_stub = runtime_word(h->root + (__s64)l->call_stub);
+	p->call_stub_return = runtime_word(h->root + (__s64)l->call_stub_return);
 	p->entry = l->entry ? h->root + (__s64)l->entry : 0;
 	p->interpreter_from = queue ? runtime_word(queue + l->queue_buffer) : 0;
 	p->interpreter_bytes = queue ? runtime_half(queue + l->queue_bytes) : 0;
-	if (!heaps || !p->call_stub || !p->interpreter_from || !p->interpreter_bytes)
+	if (!heaps || !p->call_stub_return || !p->interpreter_from || !p->interpreter_bytes)
 		return 0;
 	if (l->flags & HOTSPOT_ONE_HEAP)
 		return hotspot_read_heap(l, p, &p->heaps[0], heaps);

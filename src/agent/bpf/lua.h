@@ -12,10 +12,10 @@
  * frame of the loop executes: it ends at a frame that says so; to 5.1, where none does, at one of a
  * function in C. Functions in C have a CallInfo, too: of these the native frames are shown.
  *
- * A coroutine is a state of its own. When its frames have ended, the state that has resumed it is
- * searched for in the same way, from the native frame on that was met last. One that has yielded or
- * caught an error in a protected call has fewer native frames than runs: what is left of its frames
- * is shown when a native frame outside of it is met.
+ * A coroutine is a state of its own. When its frames have ended, the walk looks for the state
+ * that resumed it: in the same way, beginning at the last native frame that it passed. A coroutine
+ * that has yielded, or has caught an error in a protected call, has fewer native frames than runs:
+ * the rest of its frames is shown at the first native frame outside of it.
  *
  * To 5.1 and from 5.4 on the loop keeps its place in a register; the frame has it only where an
  * instruction may fail. So for the innermost function a register that points into its code is
@@ -46,7 +46,8 @@
 #define LUA_SEARCH_NEAR 65536 /* no words that point into the machine's stack around it */
 #define LUA_PROTECTED_MAX 8
 #define LUA_SKIPPED_MAX 8
-/* From 5.4 on a line is told by the difference to the one before, at least so often by a mark. */
+/* From 5.4 on lines are stored as differences; LUA_MARK stands where a table has the whole
+ * number: at least every LUA_MARKS_EVERY instructions. */
 #define LUA_MARK (-128)
 #define LUA_MARKS_EVERY 128
 #define LUA_MARKS_LOOKED_AT 32

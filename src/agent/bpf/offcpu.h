@@ -3,9 +3,9 @@
  * offcpu: where threads leave their CPU, and for how long.
  *
  * The scheduler's tracepoint runs in the thread that leaves, with interrupts off: its memory is
- * there to be walked, and no timer's sample can come between. The sample is sent at once; the map
- * `off_cpu` keeps only when it was, and when the thread gets a CPU again, that is told. User space
- * puts the two together.
+ * there to be walked, and no timer's sample can come between. The sample is sent at once, and the
+ * map `off_cpu` keeps its time. When the thread gets a CPU again, another event says how long it
+ * was away. User space puts the two together.
  *
  * A thread that is not in the map costs one look into it when it comes, and a random number when it
  * goes.

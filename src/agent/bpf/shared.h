@@ -143,7 +143,7 @@ enum event_type {
 #define EVENT_STATE_MASK 0xf0
 
 /* As the label `state` has them. All but ON_CPU are of threads that leave their CPU: the stack is
- * where they will go on, and how long they were away is told by an EVENT_RESUME. */
+ * where they will go on, and an EVENT_RESUME says how long they were away. */
 /* clang-format off */
 #define THREAD_STATE_LIST(X)                                                             \
 	X(ON_CPU, 0, "on-cpu")     /* interrupted by the timer */                        \

@@ -3,10 +3,10 @@
  * thread_context: the trace and the span that the interrupted thread works for, as a tracing
  * library says it (OpenTelemetry's thread context).
  *
- * A variable of each thread points to the record. Where the variable is, user space has found out
- * for the process (`thread_contexts`): beside the thread pointer, or in the block of a library, to
- * which a word or a pair of the library's own data leads. The record is told like a function of a
- * runtime: with the first sample that has it, by its hash.
+ * A variable of each thread points to the record. User space finds out where the variable
+ * is in each process (`thread_contexts`): beside the thread pointer, or in the block of a library,
+ * to which a word or a pair of the library's own data leads. The record is sent like a function of
+ * a runtime: with the first sample that has it, by its hash.
  *
  * Source: OpenTelemetry, OTEP 4947 (thread context); System V ABI, thread-local storage, "ELF
  * Handling For Thread-Local Storage" (Drepper) and "Thread-Local Storage Descriptors" (Oliva).

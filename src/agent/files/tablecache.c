@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file a table. What was used is told by the modification time, which loading sets anew. The
+ * One file a table. The modification time says when a table was used last: loading sets it. The
  * folder is read when the cache is opened, and when it is over its limit: then the oldest files go
  * until a quarter of the limit is free, so that this is rare.
  */

@@ -2,7 +2,7 @@
 /*
  * Each look reads the whole list, and of it the objects that were not there before, the oldest
  * first. One that was replaced between two looks by another with the same place and size is taken
- * for the same. Whoever wants an object waits for the process' own memory: the broker has a channel
+ * for the same. Reading an object may wait for the process' memory: the broker has a channel
  * for that.
  */
 #include "agent/jitnames/jitobjects.h"

@@ -24,7 +24,7 @@
 #define READ_BYTES ((size_t)64 << 10)
 #define MODULES_BYTES_MAX ((size_t)1 << 20)
 #define KERNEL_ADDRESS_MIN 0x8000000000000000ULL
-/* Programs end where they are said to end; trampolines are said to have a whole page. */
+/* The sizes of programs are exact. Trampolines are listed with a whole page. */
 #define EXACT_PREFIX "bpf_prog_"
 
 struct entry {

@@ -16,7 +16,8 @@
 #include <sys/utsname.h>
 
 #define COMMAND_LINE_BYTES_MAX ((size_t)32 << 10)
-/* In a row, before it is told of: a file that is being replaced may be absent for a moment. */
+/* Failures in a row before one is reported: a file that is being replaced may be absent for a
+ * moment. */
 #define LOOKS_FAILED_TOLD 2
 
 struct metadata {

@@ -85,6 +85,6 @@ bool metadata_wants_program(const struct metadata *m);
  * the rules drop it. */
 bool metadata_label(struct metadata *m, const struct metadata_process *p, struct relabel_set *out);
 /* Looks whether the configuration file changed. True: there are other rules now. A sentence in `e`
- * when it cannot be read, or not be found twice in a row; that is told once for each change. */
+ * when it cannot be read, or is not found twice in a row: once for each change of the file. */
 bool metadata_reload(struct metadata *m, struct err *e);
 void metadata_write_metrics(const struct metadata *m, struct buf *out);

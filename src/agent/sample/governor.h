@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * governor: how often to sample, so that the agent stays within what it may cost, and whether to
- * sample at all in this interval. Private to agent/. No I/O: it is told what was used.
+ * sample at all in this interval. Private to agent/. No I/O: the caller says what was used.
  *
  * Cost: the CPU time of the agent, of its broker and of its eBPF programs, as a share of all CPUs
  * of the host, over windows of GOVERNOR_WINDOW_NS. Above the limit the rate is halved, down to 1

@@ -10,8 +10,8 @@
  *
  * - An object is there whole or not at all, also after a crash: place_put_finish() makes it durable
  *   under its number. When that fails, nobody knows whether it is there; remove() and sync() tell.
- * - A number is put once: E_EXISTS while it is being put already. Whoever puts takes a new number
- *   each time.
+ * - A number is put once: E_EXISTS while it is being put already. Callers take a new number each
+ *   time.
  * - remove() takes the name away at once; an object that is open can be read on. A removal may be
  *   undone by a crash until sync() was OK.
  * - Errors are those of object.h, E_NOTFOUND where there is no such object, and E_UNAVAILABLE or

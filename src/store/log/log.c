@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Group commit: callers queue up; one of them, the leader, takes the whole queue, writes it with
- * one pwrite and one fdatasync, and wakes the others. Whoever wakes up unserved leads the next
- * group. Who leads owns the current segment; log_seal() and log_release() become the leader too.
+ * one pwrite and one fdatasync, and wakes the others. A caller that wakes up unserved leads the
+ * next group. The leader owns the current segment; log_seal() and log_release() become the leader
+ * too.
  *
  * A segment after a failed write or sync is sealed: what the disk holds of it is not known, so
  * nothing is written behind it. The callers of that group are told; a later append tries a new

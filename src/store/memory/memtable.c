@@ -211,7 +211,8 @@ static void make_location_keys(struct adding *a)
 }
 
 /* NH of UMAC (RFC 4418 section 5.2.2) with words of 64 bits, twice with other secrets: two stacks
- * of one depth have equal sums with a probability of 2^-128, whoever chose their frames. */
+ * of one depth have equal sums with a probability of 2^-128, also where an attacker chose their
+ * frames. */
 static struct hash128 stack_key(const struct adding *a, const struct profile_stack *st)
 {
 	const struct hash128 *keys = a->location_keys;

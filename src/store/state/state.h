@@ -138,7 +138,7 @@ struct parts_change {
 NODISCARD enum status store_change_parts(
 	struct store *s, const struct parts_change *c, struct err *e);
 /* E_UNAVAILABLE: it is not known what the manifest on the disk names, and it cannot be written now.
- * Whoever is to write a part asks first. */
+ * To be asked before a part is written. */
 NODISCARD enum status store_check_decided(struct store *s, struct err *e);
 /* The file of a part that is not in the set is removed, now or later. */
 void store_discard(struct store *s, uint64_t id);
