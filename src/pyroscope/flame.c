@@ -74,15 +74,20 @@ static void add_to(int64_t *sum, int64_t value)
 
 static enum status add_side(struct maker *m, const struct pyroscope_side *from, int side)
 {
+	size_t strings = 1;
+	for (uint32_t i = 0; i < from->count; i++)
+		strings = MAX(strings, (size_t)from->name[i] + 1);
 	CLEANUP(free_cleanup) uint32_t *to = malloc(((size_t)from->count + 1) * sizeof(*to));
-	enum status s = to ? OK : E_NOMEM;
+	/* By string; 0: not interned yet, or empty. */
+	CLEANUP(free_cleanup) uint32_t *names = calloc(strings, sizeof(*names));
+	enum status s = to && names ? OK : E_NOMEM;
 	for (uint32_t i = 0; s == OK && i < from->count; i++) {
-		uint32_t name = 0;
+		uint32_t *name = &names[from->name[i]];
 		to[i] = 0;
-		if (i > 0)
-			s = strtab_intern(&m->names, from->strings[from->name[i]], &name);
+		if (i > 0 && *name == 0)
+			s = strtab_intern(&m->names, from->strings[from->name[i]], name);
 		if (s == OK && i > 0)
-			s = node_of(m, to[from->parent[i]], name, &to[i]);
+			s = node_of(m, to[from->parent[i]], *name, &to[i]);
 		if (s == OK)
 			add_to(&m->nodes.v[to[i]].self[side], from->self[i]);
 	}
