@@ -68,6 +68,11 @@ static void check_calls(struct str message)
 	FUZZ_CHECK(s == OK || e.text[0]);
 	for (uint32_t i = 0; s == OK && i < calls.count; i++)
 		FUZZ_CHECK(calls.v[i].len <= message.len);
+	for (uint32_t i = 0; s == OK && i < calls.frame_count; i++) {
+		const struct pyroscope_frame *f = &calls.frames[i];
+		FUZZ_CHECK(f->name.p >= message.p &&
+			   f->name.p + f->name.len <= message.p + message.len);
+	}
 	arena_deinit(&a);
 }
 
