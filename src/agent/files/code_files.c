@@ -35,19 +35,24 @@ static uint64_t *place_of(
 	return &known->none[*out_hash / 2 % CODE_FILES_NONE];
 }
 
-static bool ask_file(int pid, const struct file_notice *n, const struct code_files_asked *asked)
+enum has { HAS_UNKNOWN, HAS_NONE, HAS_IT };
+
+/* Unknown where it cannot be opened now: the process may have ended, and another uses the file. */
+static enum has ask_file(int pid, const struct file_notice *n, const struct code_files_asked *asked)
 {
 	char path[OPEN_FILE_PATH_MAX];
 	CLEANUP(open_file_close) struct open_file f = { .fd = -1 };
 	struct objfile *obj = NULL;
 	struct vaddr vaddr;
-	if (mapped_file_open(pid, n, &f, path, NULL) != OK ||
-		open_file_objfile(&f, path, &obj, NULL) != OK)
-		return false;
+	enum status s = mapped_file_open(pid, n, &f, path, NULL);
+	if (s == OK)
+		s = open_file_objfile(&f, path, &obj, NULL);
+	if (s != OK)
+		return s == E_INVALID ? HAS_NONE : HAS_UNKNOWN;
 	bool has = objfile_vaddr_of(obj, (struct fileoff){ n->offset }, &vaddr) &&
 		   asked->ask(asked->ctx, obj, n->vma_start - vaddr.v);
 	objfile_close(obj);
-	return has;
+	return has ? HAS_IT : HAS_NONE;
 }
 
 static uint32_t ask_files(struct code_files_memory *known, int pid, const struct reading *r)
@@ -61,9 +66,9 @@ static uint32_t ask_files(struct code_files_memory *known, int pid, const struct
 		bool is_late = opened && clock_monotonic_ns() - begun > CODE_FILES_FIND_NS;
 		if (is_late || opened++ == CODE_FILES_OPEN_MAX)
 			break;
-		if (ask_file(pid, &r->files[i], r->asked))
-			found++;
-		else
+		enum has has = ask_file(pid, &r->files[i], r->asked);
+		found += has == HAS_IT;
+		if (has == HAS_NONE)
 			*none = hash;
 	}
 	return found;
