@@ -10,21 +10,19 @@
 
 #include "os/os.h"
 
-#define SUFFIX ".debug"
 #define TEMPORARY "fetching"
 
-static enum status place_of(
-	const char *dir, const char *id, bool folder, char out[PATH_MAX], struct err *e)
+enum status debuginfod_cache_path(
+	const char *dir, const char *id, const char *suffix, char out[PATH_MAX], struct err *e)
 {
-	int n = folder ? snprintf(out, PATH_MAX, "%s/.build-id/%.2s", dir, id)
-		       : snprintf(out, PATH_MAX, "%s/.build-id/%.2s/%s" SUFFIX, dir, id, id + 2);
+	int n = snprintf(out, PATH_MAX, "%s/.build-id/%.2s/%s%s", dir, id, id + 2, suffix);
 	return n < PATH_MAX ? OK : err_set(e, E_INVALID, "the path of the cache is too long");
 }
 
-bool debuginfod_cache_has(const char *dir, const char *id)
+bool debuginfod_cache_has(const char *dir, const char *id, const char *suffix)
 {
 	char path[PATH_MAX];
-	return place_of(dir, id, false, path, NULL) == OK && access(path, R_OK) == 0;
+	return debuginfod_cache_path(dir, id, suffix, path, NULL) == OK && access(path, R_OK) == 0;
 }
 
 enum status debuginfod_cache_temporary(const char *dir, char out[PATH_MAX], struct err *e)
@@ -34,14 +32,14 @@ enum status debuginfod_cache_temporary(const char *dir, char out[PATH_MAX], stru
 }
 
 enum status debuginfod_cache_keep(
-	const char *dir, const char *temporary, const char *id, struct err *e)
+	const char *dir, const char *temporary, const char *id, const char *suffix, struct err *e)
 {
 	char folder[PATH_MAX], path[PATH_MAX];
-	enum status s = place_of(dir, id, true, folder, e);
-	if (s == OK)
-		s = place_of(dir, id, false, path, e);
-	if (s == OK)
-		s = os_make_dirs(folder, e);
+	enum status s = debuginfod_cache_path(dir, id, suffix, path, e);
+	if (s != OK)
+		return s;
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+	s = os_make_dirs(folder, e);
 	if (s == OK && rename(temporary, path) < 0)
 		s = err_os(e, "%s", path);
 	return s;
@@ -54,18 +52,15 @@ struct look {
 	const char *keep;
 };
 
-static void look_at(struct look *l, const char *folder, const char *two, const char *name)
+static void look_at(struct look *l, const char *folder, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
-	size_t len = strlen(name);
 	if (snprintf(path, sizeof(path), "%s/%s", folder, name) >= (int)sizeof(path) ||
 		lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	l->bytes += (uint64_t)st.st_blocks * 512;
-	bool keep = l->keep && len == strlen(l->keep) - 2 + strlen(SUFFIX) &&
-		    strncmp(two, l->keep, 2) == 0 &&
-		    strncmp(name, l->keep + 2, strlen(l->keep) - 2) == 0;
+	bool keep = l->keep && strcmp(path, l->keep) == 0;
 	if (keep || (l->path[0] && st.st_mtime >= l->oldest))
 		return;
 	l->oldest = st.st_mtime;
@@ -84,7 +79,7 @@ static void look_through(struct look *l, const char *dir)
 			continue;
 		DIR *inner = opendir(folder);
 		for (struct dirent *file; inner && (file = readdir(inner));)
-			look_at(l, folder, two->d_name, file->d_name);
+			look_at(l, folder, file->d_name);
 		if (inner)
 			closedir(inner);
 	}

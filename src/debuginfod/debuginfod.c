@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue of build ids and a thread. The body of an answer goes to a file of another name, which is
- * renamed when it is whole; what a run that was killed has left is removed at the start. Misses are
- * remembered in a table by the hash of their build id, in which a later one takes the place of an
- * earlier one: forgetting costs one more question.
+ * A queue of build ids, a shorter one of sources that goes before it, and a thread. The body of an
+ * answer goes to a file of another name, which is renamed when it is whole; what a run that was
+ * killed has left is removed at the start. Misses are remembered in a table by the hash of their
+ * name, in which a later one takes the place of an earlier one: forgetting costs one more question.
+ *
+ * The name of a source in the cache has a hash of its path. The file begins with the path itself
+ * and a NUL, so that another path of this hash is not taken for it.
  */
 #include "debuginfod/debuginfod.h"
 
@@ -42,6 +45,18 @@ struct wanted {
 	char file[ID_MAX + 1];
 };
 
+struct source {
+	char build_id[ID_MAX + 1];
+	char path[DEBUGINFOD_SOURCE_PATH_MAX + 1]; /* absolute, without ".." */
+};
+
+/* What is asked for. */
+struct file {
+	const char *id;
+	const char *source; /* its path; NULL: the debug file */
+	char suffix[40];    /* in the cache */
+};
+
 struct miss {
 	uint64_t hash;
 	int64_t until_ns;
@@ -56,6 +71,9 @@ struct debuginfod {
 	pthread_cond_t changed;
 	struct wanted queue[DEBUGINFOD_WAITING_MAX]; /* the lock's, as what follows */
 	uint32_t queue_len;
+	struct source sources[DEBUGINFOD_SOURCES_MAX]; /* the first may be under way */
+	uint32_t source_count, waiters;
+	pthread_cond_t source_done;
 	bool stop;
 	struct miss misses[DEBUGINFOD_MISSES_MAX];
 	pthread_t thread;
@@ -157,12 +175,27 @@ static enum status check_file(
 	return err_set(e, E_CORRUPT, "%s sent another file, or a part of one", r->url);
 }
 
-static enum status take_body(
-	struct debuginfod *d, struct remote *r, int fd, const char *path, struct err *e)
+/* What take_body() has written after the head is text. */
+static enum status check_source(
+	struct debuginfod *d, const struct remote *r, int fd, size_t head, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf whole;
+	buf_init(&whole, head + (size_t)DEBUGINFOD_SOURCE_BYTES_MAX);
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return err_os(e, "read a source again");
+	enum status s = os_read_fd(fd, "a source", &whole, e);
+	if (s != OK || whole.len <= head || !memchr(whole.data + head, 0, whole.len - head))
+		return s;
+	metric_add(&d->metrics.unusable, 1);
+	return err_set(e, E_CORRUPT, "%s sent what is no text", r->url);
+}
+
+static enum status take_body(struct debuginfod *d, struct remote *r, int fd, uint64_t most,
+	const char *path, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf piece;
 	int64_t until = clock_monotonic_ns() + d->config.timeout_ns;
-	uint64_t bytes = 0, most = MIN(DEBUGINFOD_FILE_BYTES_MAX, d->config.bytes_max);
+	uint64_t bytes = 0;
 	bool end = false;
 	enum status s = OK;
 	buf_init(&piece, 2 * FETCH_PIECE_MAX);
@@ -183,38 +216,78 @@ static enum status take_body(
 	return s;
 }
 
-/* OK: the file is in its place; E_NOTFOUND: this server has none; E_CORRUPT: none of use. */
-static enum status fetch_from(struct debuginfod *d, struct remote *r, const char *id, struct err *e)
+/* As elfutils' clients write them: each byte but these in percent signs, slashes as they are. */
+static void put_url(const struct remote *r, const struct file *f, struct buf *b)
 {
-	char url[DEBUGINFOD_URL_MAX + 200], path[PATH_MAX];
+	buf_printf(b, "%s/buildid/%s/%s", r->url, f->id, f->source ? "source" : "debuginfo");
+	for (const char *c = f->source; c && *c; c++) {
+		bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+			     (*c >= '0' && *c <= '9') || strchr("-._~/", *c);
+		buf_printf(b, plain ? "%c" : "%%%02X", (unsigned char)*c);
+	}
+	buf_u8(b, 0);
+}
+
+/* OK: this server has it, and its body comes next. */
+static enum status ask(struct debuginfod *d, struct remote *r, const struct file *f, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf url;
 	int http_status = 0;
-	snprintf(url, sizeof(url), "%s/buildid/%s/debuginfo", r->url, id);
-	enum status s = fetch_begin(r->fetch, url, d->config.timeout_ns, &http_status, e);
+	buf_init(&url, FETCH_URL_MAX);
+	put_url(r, f, &url);
+	enum status s = buf_status(&url);
+	if (s == OK)
+		s = fetch_begin(
+			r->fetch, (const char *)url.data, d->config.timeout_ns, &http_status, e);
 	if (s != OK)
 		return s;
-	if (http_status == 404)
+	if (http_status == 404 || (http_status == 400 && f->source))
 		return err_set(e, E_NOTFOUND, "%s has no such file", r->url);
 	if (http_status != 200)
 		return err_set(e, E_UNAVAILABLE, "%s: HTTP status %d", r->url, http_status);
-	s = debuginfod_cache_temporary(d->dir, path, e);
+	if (f->source && str_starts(str_of(fetch_content_type(r->fetch)), STR("text/html")))
+		return err_set(e, E_UNAVAILABLE, "%s sent a page, not a source", r->url);
+	return OK;
+}
+
+static enum status take_file(struct debuginfod *d, struct remote *r, const struct file *f, int fd,
+	const char *path, struct err *e)
+{
+	uint64_t most = MIN(f->source ? DEBUGINFOD_SOURCE_BYTES_MAX : DEBUGINFOD_FILE_BYTES_MAX,
+		d->config.bytes_max);
+	size_t head = f->source ? strlen(f->source) + 1 : 0;
+	enum status s = head ? os_write_full(fd, f->source, head, path, e) : OK;
+	if (s == OK)
+		s = take_body(d, r, fd, most, path, e);
+	if (s == OK)
+		s = head ? check_source(d, r, fd, head, e) : check_file(d, r, fd, f->id, e);
+	return s;
+}
+
+/* OK: the file is in its place; E_NOTFOUND: this server has none; E_CORRUPT: none of use. */
+static enum status fetch_from(
+	struct debuginfod *d, struct remote *r, const struct file *f, struct err *e)
+{
+	char path[PATH_MAX];
+	enum status s = ask(d, r, f, e);
+	if (s == OK)
+		s = debuginfod_cache_temporary(d->dir, path, e);
 	if (s != OK)
 		return s;
 	CLEANUP(fd_cleanup)
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return err_os(e, "%s", path);
-	s = take_body(d, r, fd, path, e);
+	s = take_file(d, r, f, fd, path, e);
 	if (s == OK)
-		s = check_file(d, r, fd, id, e);
-	if (s == OK)
-		s = debuginfod_cache_keep(d->dir, path, id, e);
+		s = debuginfod_cache_keep(d->dir, path, f->id, f->suffix, e);
 	if (s != OK)
 		(void)unlink(path);
 	return s;
 }
 
 /* In their order; those that failed lately are not asked. */
-static enum status fetch_file(struct debuginfod *d, const char *id, struct err *e)
+static enum status fetch_file(struct debuginfod *d, const struct file *f, struct err *e)
 {
 	enum status worst = E_NOTFOUND;
 	for (uint32_t i = 0; i < d->remote_count; i++) {
@@ -223,7 +296,7 @@ static enum status fetch_file(struct debuginfod *d, const char *id, struct err *
 			worst = E_UNAVAILABLE;
 			continue;
 		}
-		enum status s = fetch_from(d, r, id, e);
+		enum status s = fetch_from(d, r, f, e);
 		if (s == OK || s == E_CANCELED || s == E_NOSPACE) /* our own disk */
 			return s;
 		if (s == E_NOTFOUND || s == E_LIMIT || s == E_CORRUPT) {
@@ -240,35 +313,91 @@ static enum status fetch_file(struct debuginfod *d, const char *id, struct err *
 
 /* ---- the thread ---- */
 
-static struct miss *miss_of(struct debuginfod *d, const char *id, uint64_t *out_hash)
+static struct file debug_file(const char *id)
 {
-	*out_hash = hash64(id, strlen(id));
+	return (struct file){ .id = id, .suffix = DEBUGINFOD_CACHE_DEBUG };
+}
+
+static struct file source_file(const struct source *w)
+{
+	struct file f = { .id = w->build_id, .source = w->path };
+	snprintf(f.suffix, sizeof(f.suffix), ".%016llx.source",
+		(unsigned long long)hash64(w->path, strlen(w->path)));
+	return f;
+}
+
+static struct miss *miss_of(struct debuginfod *d, const struct file *f, uint64_t *out_hash)
+{
+	char name[ID_MAX + sizeof(f->suffix)];
+	int n = snprintf(name, sizeof(name), "%s%s", f->id, f->suffix);
+	*out_hash = hash64(name, (size_t)n);
 	return &d->misses[*out_hash % DEBUGINFOD_MISSES_MAX];
 }
 
-static void handle(struct debuginfod *d, const struct wanted *w)
+/* With the lock held: nobody has it, or could be asked, as was seen not long ago. */
+static bool is_missing(struct debuginfod *d, const struct file *f)
 {
-	struct err e = { 0 };
 	uint64_t hash;
-	enum status s = debuginfod_cache_has(d->dir, w->file) ? OK : fetch_file(d, w->file, &e);
-	if (s == E_CANCELED)
-		return;
-	pthread_mutex_lock(&d->lock);
-	struct miss *m = miss_of(d, w->file, &hash);
-	int64_t wait = s == E_NOTFOUND ? DEBUGINFOD_MISS_NS : DEBUGINFOD_FAILED_NS;
-	*m = (struct miss){ hash, clock_monotonic_ns() + wait };
-	pthread_mutex_unlock(&d->lock);
+	const struct miss *m = miss_of(d, f, &hash);
+	return m->hash == hash && clock_monotonic_ns() < m->until_ns;
+}
+
+static void count_result(struct debuginfod *d, enum status s)
+{
 	metric_add(s == OK           ? &d->metrics.found
 		   : s == E_NOTFOUND ? &d->metrics.missing
 				     : &d->metrics.failed,
 		1);
+}
+
+/* OK: it is in the cache. */
+static enum status get(struct debuginfod *d, const struct file *f)
+{
+	struct err e = { 0 };
+	uint64_t hash, evicted = 0;
+	char path[PATH_MAX];
+	enum status s = debuginfod_cache_has(d->dir, f->id, f->suffix) ? OK : fetch_file(d, f, &e);
+	if (s == E_CANCELED)
+		return s;
+	pthread_mutex_lock(&d->lock);
+	struct miss *m = miss_of(d, f, &hash);
+	int64_t wait = s == E_NOTFOUND ? DEBUGINFOD_MISS_NS : DEBUGINFOD_FAILED_NS;
+	*m = (struct miss){ hash, clock_monotonic_ns() + wait };
+	pthread_mutex_unlock(&d->lock);
+	count_result(d, s);
+	if (s == OK)
+		s = debuginfod_cache_path(d->dir, f->id, f->suffix, path, &e);
 	if (s != OK)
-		return;
-	uint64_t evicted = 0;
+		return s;
 	metric_set(&d->metrics.bytes,
-		debuginfod_cache_trim(d->dir, d->config.bytes_max, w->file, &evicted));
+		debuginfod_cache_trim(d->dir, d->config.bytes_max, path, &evicted));
 	metric_add(&d->metrics.evicted, evicted);
-	d->config.found(d->config.ctx, w->build_id, w->file);
+	return OK;
+}
+
+/* With the lock held, which is released while it is fetched. */
+static void next_source(struct debuginfod *d)
+{
+	struct source w = d->sources[0];
+	pthread_mutex_unlock(&d->lock);
+	struct file f = source_file(&w);
+	(void)get(d, &f);
+	pthread_mutex_lock(&d->lock);
+	memmove(d->sources, d->sources + 1, --d->source_count * sizeof(w));
+	pthread_cond_broadcast(&d->source_done);
+}
+
+/* The same. */
+static void next_debug_file(struct debuginfod *d)
+{
+	struct wanted w = d->queue[0];
+	memmove(d->queue, d->queue + 1, --d->queue_len * sizeof(w));
+	metric_set(&d->metrics.waiting, d->queue_len);
+	pthread_mutex_unlock(&d->lock);
+	struct file f = debug_file(w.file);
+	if (get(d, &f) == OK)
+		d->config.found(d->config.ctx, w.build_id, w.file);
+	pthread_mutex_lock(&d->lock);
 }
 
 static void *run(void *ctx)
@@ -276,16 +405,12 @@ static void *run(void *ctx)
 	struct debuginfod *d = ctx;
 	pthread_mutex_lock(&d->lock);
 	while (!d->stop) {
-		if (d->queue_len == 0) {
+		if (d->source_count)
+			next_source(d);
+		else if (d->queue_len)
+			next_debug_file(d);
+		else
 			pthread_cond_wait(&d->changed, &d->lock);
-			continue;
-		}
-		struct wanted w = d->queue[0];
-		memmove(d->queue, d->queue + 1, --d->queue_len * sizeof(w));
-		metric_set(&d->metrics.waiting, d->queue_len);
-		pthread_mutex_unlock(&d->lock);
-		handle(d, &w);
-		pthread_mutex_lock(&d->lock);
 	}
 	pthread_mutex_unlock(&d->lock);
 	return NULL;
@@ -299,12 +424,11 @@ static bool is_id(const char *id)
 
 void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wanted)
 {
-	uint64_t hash;
 	if (!is_id(build_id) || !is_id(wanted))
 		return;
+	const struct file f = debug_file(wanted);
 	pthread_mutex_lock(&d->lock);
-	const struct miss *m = miss_of(d, wanted, &hash);
-	bool known = m->hash == hash && clock_monotonic_ns() < m->until_ns;
+	bool known = is_missing(d, &f);
 	for (uint32_t i = 0; i < d->queue_len && !known; i++)
 		known = strcmp(d->queue[i].file, wanted) == 0 &&
 			strcmp(d->queue[i].build_id, build_id) == 0;
@@ -318,6 +442,116 @@ void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wan
 		metric_add(&d->metrics.dropped, 1);
 	}
 	pthread_mutex_unlock(&d->lock);
+}
+
+/* ---- sources ---- */
+
+/* Servers and proxies refuse or resolve "." and "..": it is done here, so that the address stays
+ * below "source". elfutils' server knows files by both forms. */
+static bool resolve(struct str path, char out[DEBUGINFOD_SOURCE_PATH_MAX + 1])
+{
+	struct str part;
+	size_t len = 0;
+	while (str_split(&path, '/', &part)) {
+		if (part.len == 0 || str_eq(part, STR(".")))
+			continue;
+		if (str_eq(part, STR(".."))) {
+			if (len == 0)
+				return false;
+			while (out[--len] != '/')
+				;
+			continue;
+		}
+		out[len++] = '/';
+		memcpy(out + len, part.p, part.len);
+		len += part.len;
+	}
+	out[len] = 0;
+	return len > 0;
+}
+
+static bool take_source(struct str build_id, struct str path, struct source *out)
+{
+	if (build_id.len > ID_MAX || path.len > DEBUGINFOD_SOURCE_PATH_MAX ||
+		!str_starts(path, STR("/")) || memchr(path.p, 0, path.len) ||
+		!resolve(path, out->path))
+		return false;
+	snprintf(out->build_id, sizeof(out->build_id), "%.*s", STR_ARG(build_id));
+	return strlen(out->build_id) == build_id.len && is_id(out->build_id);
+}
+
+static enum status read_source(
+	struct debuginfod *d, const struct file *f, struct buf *out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf whole;
+	char path[PATH_MAX];
+	size_t head = strlen(f->source) + 1;
+	buf_init(&whole, head + (size_t)DEBUGINFOD_SOURCE_BYTES_MAX);
+	enum status s = debuginfod_cache_path(d->dir, f->id, f->suffix, path, e);
+	if (s == OK)
+		s = os_read_file(path, &whole, e);
+	if (s == OK && (whole.len < head || memcmp(whole.data, f->source, head) != 0))
+		return err_set(e, E_NOTFOUND, "no source");
+	if (s != OK)
+		return s;
+	buf_str(out, str_sub(buf_view(&whole), head, whole.len));
+	return buf_status(out) == OK ? OK : err_set(e, buf_status(out), "a source is too long");
+}
+
+/* With the lock held. */
+static bool is_wanted(const struct debuginfod *d, const struct source *w)
+{
+	for (uint32_t i = 0; i < d->source_count; i++)
+		if (strcmp(d->sources[i].path, w->path) == 0 &&
+			strcmp(d->sources[i].build_id, w->build_id) == 0)
+			return true;
+	return false;
+}
+
+static void want_source(struct debuginfod *d, const struct source *w)
+{
+	if (d->source_count < DEBUGINFOD_SOURCES_MAX) {
+		d->sources[d->source_count++] = *w;
+		pthread_cond_signal(&d->changed);
+	} else {
+		metric_add(&d->metrics.dropped, 1);
+	}
+}
+
+/* False: it is not known yet whether there is one. */
+static bool await_source(
+	struct debuginfod *d, const struct source *w, const struct file *f, int64_t until_ns)
+{
+	const struct timespec at = { until_ns / NS_PER_SEC, until_ns % NS_PER_SEC };
+	pthread_mutex_lock(&d->lock);
+	if (!is_missing(d, f) && !is_wanted(d, w))
+		want_source(d, w);
+	if (d->waiters < DEBUGINFOD_WAITERS_MAX) {
+		d->waiters++;
+		while (!d->stop && is_wanted(d, w) &&
+			pthread_cond_timedwait(&d->source_done, &d->lock, &at) == 0)
+			;
+		d->waiters--;
+	}
+	bool known = is_missing(d, f);
+	pthread_mutex_unlock(&d->lock);
+	return known;
+}
+
+enum status debuginfod_source(struct debuginfod *d, struct str build_id, struct str path,
+	int64_t until_ns, struct buf *out, struct err *e)
+{
+	struct source w;
+	if (!take_source(build_id, path, &w))
+		return err_set(e, E_NOTFOUND, "no source that a debuginfod server could have");
+	const struct file f = source_file(&w);
+	enum status s = read_source(d, &f, out, e);
+	if (s != E_NOTFOUND)
+		return s;
+	if (!await_source(d, &w, &f, until_ns))
+		return err_set(e, E_UNAVAILABLE,
+			"the debuginfod servers have not answered yet: ask again");
+	return read_source(d, &f, out, e);
 }
 
 /* ---- up and down ---- */
@@ -353,6 +587,11 @@ enum status debuginfod_open(
 	d->stop_fd = -1;
 	lock_init(&d->lock, LOCK_DEBUGINFOD);
 	pthread_cond_init(&d->changed, NULL);
+	pthread_condattr_t attr;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&d->source_done, &attr);
+	pthread_condattr_destroy(&attr);
 	enum status s = start(d, e);
 	if (s != OK) {
 		debuginfod_close(d);
@@ -369,6 +608,7 @@ void debuginfod_stop(struct debuginfod *d)
 	pthread_mutex_lock(&d->lock);
 	d->stop = true;
 	pthread_cond_signal(&d->changed);
+	pthread_cond_broadcast(&d->source_done);
 	pthread_mutex_unlock(&d->lock);
 	if (d->runs) {
 		(void)eventfd_write(d->stop_fd, 1);
@@ -387,6 +627,7 @@ void debuginfod_close(struct debuginfod *d)
 	fd_cleanup(&d->stop_fd);
 	pthread_mutex_destroy(&d->lock);
 	pthread_cond_destroy(&d->changed);
+	pthread_cond_destroy(&d->source_done);
 	free(d);
 }
 

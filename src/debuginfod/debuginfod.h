@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * debuginfod: debug information from servers of debuginfod's protocol (elfutils), by build id, into
- * a directory of the form that debuggers know: DIR/.build-id/ab/cdef….debug.
+ * a directory of the form that debuggers know: DIR/.build-id/ab/cdef….debug. And source files, by
+ * build id and path, beside them.
  *
  * Layer 4 (may use base, os, objfile, fetch). One thread asks the servers, one build id at a time
  * and in the order in which they are named. Nobody is believed: what came is kept if it is a whole
@@ -12,12 +13,17 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/metrics.h"
+#include "base/str.h"
 
 #define DEBUGINFOD_SERVERS_MAX 16
 #define DEBUGINFOD_URL_MAX 1024
 #define DEBUGINFOD_WAITING_MAX 1024 /* build ids; more are asked for when they are wanted again */
 #define DEBUGINFOD_MISSES_MAX 16384 /* that are remembered */
 #define DEBUGINFOD_FILE_BYTES_MAX ((uint64_t)2 << 30)
+#define DEBUGINFOD_SOURCE_BYTES_MAX ((uint64_t)16 << 20)
+#define DEBUGINFOD_SOURCE_PATH_MAX 1024
+#define DEBUGINFOD_SOURCES_MAX 16 /* that wait to be fetched; others are refused */
+#define DEBUGINFOD_WAITERS_MAX 2  /* threads that wait for one; others get what is there */
 /* How long nobody is asked again: where each server said that it has no such file, and where one
  * could not be asked. */
 #define DEBUGINFOD_MISS_NS ((int64_t)3600 * 1000000000)
@@ -28,11 +34,11 @@
 
 #define DEBUGINFOD_METRICS(X)                                                                  \
 	X(found, COUNTER, "firn_debuginfod_fetches_total{result=\"found\"}",                   \
-		"Build ids asked for at other debuginfod servers.")                            \
+		"Files asked for at other debuginfod servers.")                                \
 	X(missing, COUNTER, "firn_debuginfod_fetches_total{result=\"missing\"}",               \
-		"Build ids asked for at other debuginfod servers.")                            \
+		"Files asked for at other debuginfod servers.")                                \
 	X(failed, COUNTER, "firn_debuginfod_fetches_total{result=\"failed\"}",                 \
-		"Build ids asked for at other debuginfod servers.")                            \
+		"Files asked for at other debuginfod servers.")                                \
 	X(unusable, COUNTER, "firn_debuginfod_unusable_files_total",                           \
 		"Files that came and were of another build id, not whole, or without names.")  \
 	X(dropped, COUNTER, "firn_debuginfod_dropped_total",                                   \
@@ -68,4 +74,10 @@ void debuginfod_close(struct debuginfod *d); /* NULL is fine */
 /* Asks for debug information with the build id `wanted`, for that of `build_id`; does not wait.
  * What is no build id of hexadecimal digits is passed over. Any thread. */
 void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wanted);
+/* The text of a source file of a build, appended to `out`. What is not there is asked for, before
+ * debug information, and waited for until `until_ns` of the monotonic clock. E_NOTFOUND: nobody has
+ * it, or it is no text, or the path is not absolute, too long, or leads out of the root by "..";
+ * E_UNAVAILABLE: it has not come yet; E_LIMIT: it does not fit `out`. Any thread. */
+NODISCARD enum status debuginfod_source(struct debuginfod *d, struct str build_id, struct str path,
+	int64_t until_ns, struct buf *out, struct err *e);
 void debuginfod_write_metrics(struct debuginfod *d, struct buf *out);

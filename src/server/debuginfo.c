@@ -378,14 +378,13 @@ void server_debuginfo_upload(
 
 /* ---- for the reports ---- */
 
-enum status server_source_text(const struct server *s, struct str tenant, struct str build_id,
+static enum status uploaded_source(const struct server *s, const struct debuginfo_key *key,
 	struct str filename, debuginfo_cancel_fn *cancel, void *cancel_ctx, struct buf *out,
 	struct err *e)
 {
-	const struct debuginfo_key key = { build_id, tenant, DEBUGINFO_SOURCES };
 	CLEANUP(fd_cleanup) int fd = -1;
 	uint64_t bytes;
-	enum status st = s->uploads ? debuginfo_uploads_file(s->uploads, &key, &fd, &bytes, e)
+	enum status st = s->uploads ? debuginfo_uploads_file(s->uploads, key, &fd, &bytes, e)
 				    : err_set(e, E_NOTFOUND, "no sources");
 	/* A frame may have no build id, or one that nobody uploads for. */
 	if (st == E_INVALID)
@@ -394,8 +393,20 @@ enum status server_source_text(const struct server *s, struct str tenant, struct
 		st = debuginfo_archive_find(fd, filename, cancel, cancel_ctx, out, e);
 	if (st == E_CORRUPT)
 		return err_prefix(e, st, "archive of sources of build id %.*s",
-			STR_ARG(str_sub(build_id, 0, DEBUGINFO_ID_MAX)));
+			STR_ARG(str_sub(key->build_id, 0, DEBUGINFO_ID_MAX)));
 	return st;
+}
+
+enum status server_source_text(const struct server *s, struct str tenant, struct str build_id,
+	struct str filename, int64_t until_ns, debuginfo_cancel_fn *cancel, void *cancel_ctx,
+	struct buf *out, struct err *e)
+{
+	const struct debuginfo_key key = { build_id, tenant, DEBUGINFO_SOURCES };
+	enum status st = uploaded_source(s, &key, filename, cancel, cancel_ctx, out, e);
+	/* What the other servers have is for those who may have all files of debuginfod. */
+	if (st != E_NOTFOUND || !s->debuginfod || s->config->tenant_header || tenant.len)
+		return st;
+	return debuginfod_source(s->debuginfod, build_id, filename, until_ns, out, e);
 }
 
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id)

@@ -180,12 +180,13 @@ static bool is_gone(void *ctx)
 	return r->gone(r);
 }
 
-/* The path is absolute, without the slash that parted it from "source". */
+/* The path is absolute: the slash that parts it from "source" is its own. */
 static enum status send_source(const struct asked *a, struct net_response *out, struct err *e)
 {
 	void *request = (void *)(uintptr_t)a->r;
-	enum status s = server_source_text(
-		a->s, a->tenant, str_of(a->build_id), a->rest, is_gone, request, &out->body, e);
+	struct str path = str_make(a->rest.p - 1, a->rest.len + 1);
+	enum status s = server_source_text(a->s, a->tenant, str_of(a->build_id), path,
+		clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS, is_gone, request, &out->body, e);
 	if (s == OK)
 		put_headers(a, NULL, "", out->body.len, out);
 	return s;

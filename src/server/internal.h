@@ -315,10 +315,14 @@ net_handler_fn server_debuginfo_should_initiate;
 net_handler_fn server_debuginfo_initiate;
 net_handler_fn server_debuginfo_mark_finished;
 net_stream_fn server_debuginfo_upload;
-/* The text of a source file as it was uploaded, appended to `out`. E_NOTFOUND: it was not. */
+/* The text of a source file as it was uploaded, or as another debuginfod server has it, appended to
+ * `out`. Their answer is waited for until `until_ns`, which is the deadline of all texts of one
+ * request: clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS. E_NOTFOUND: there is none; E_UNAVAILABLE:
+ * it may come later. */
+#define SERVER_SOURCE_WAIT_NS (5 * NS_PER_SEC)
 NODISCARD enum status server_source_text(const struct server *s, struct str tenant,
-	struct str build_id, struct str filename, debuginfo_cancel_fn *cancel, void *cancel_ctx,
-	struct buf *out, struct err *e);
+	struct str build_id, struct str filename, int64_t until_ns, debuginfo_cancel_fn *cancel,
+	void *cancel_ctx, struct buf *out, struct err *e);
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
 /* otlp.c; ctx: the server_inlet */

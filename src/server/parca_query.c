@@ -333,7 +333,7 @@ static enum status metadata(struct recorder *w)
 	return s;
 }
 
-/* "" where it was not uploaded, as in Parca. */
+/* "" where there is none, or not yet. As in Parca. */
 static enum status source_text(struct recorder *w, struct buf *out)
 {
 	const struct parca_query_request *q = w->q;
@@ -342,9 +342,10 @@ static enum status source_text(struct recorder *w, struct buf *out)
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&text, DEBUGINFO_SOURCE_BYTES_MAX);
 	enum status s = server_source_text(w->s, w->r->tenant, q->source_build_id,
-		q->source_filename, w->r->cancel, w->r->cancel_ctx, &text, w->e);
+		q->source_filename, clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS, w->r->cancel,
+		w->r->cancel_ctx, &text, w->e);
 	if (s != OK)
-		return s == E_NOTFOUND ? OK : s;
+		return s == E_NOTFOUND || s == E_UNAVAILABLE ? OK : s;
 	buf_utf8(out, buf_view(&text)); /* a string of protobuf */
 	return buf_status(out);
 }

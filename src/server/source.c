@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /api/source: the lines of a source file with their values, and its text where that is at
- * hand: as it was uploaded for one of the builds that ran, or the file of that path on this host.
+ * hand: as it was uploaded for one of the builds that ran, or another debuginfod server has it for
+ * one, or the file of that path on this host.
  *
  * Symbols name files, and any user may run a program with any symbols. So a file of this host is
  * sent only if every user of the host may read it where it lies, its name ends as those of sources
  * do, the samples that were asked for name it, and the client is authenticated or on this host.
  */
+#include "base/clock.h"
 #include "os/os.h"
 #include "query/query.h"
 #include "server/internal.h"
@@ -89,10 +91,11 @@ static bool is_gone(void *ctx)
 /* A failure of an archive is not one of the report: the lines' values are worth having alone. */
 static void find_text(const struct asked *a, const struct query_places *p, struct text *out)
 {
+	int64_t until = clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS;
 	for (uint32_t i = 0; i < p->build_count && !out->origin; i++) {
 		if (a->build_id.len && !str_eq(a->build_id, p->builds[i]))
 			continue;
-		if (server_source_text(a->s, a->tenant, p->builds[i], a->file, is_gone,
+		if (server_source_text(a->s, a->tenant, p->builds[i], a->file, until, is_gone,
 			    (void *)(uintptr_t)a->r, &out->bytes, NULL) == OK)
 			out->origin = "upload";
 		else

@@ -161,6 +161,111 @@ static void asks_in_order(void **state)
 	ask_both(HALF);
 }
 
+#define SOURCE "/usr/src/./x//../a b+%.c"
+
+static atomic_int sources_asked;
+static atomic_bool held; /* the answer about "held.c" */
+
+static void answer_source(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	atomic_fetch_add(&sources_asked, 1);
+	out->http_status = 200;
+	out->content_type = "text/x-c";
+	for (int i = 0; i < 2000 && atomic_load(&held) && str_ends(r->path, STR("held.c")); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+	if (str_ends(r->path, STR("nul.c")))
+		buf_str(&out->body, STR("int\0a;"));
+	else if (str_ends(r->path, STR("long.c")))
+		for (uint64_t i = 0; i <= DEBUGINFOD_SOURCE_BYTES_MAX / 16; i++)
+			buf_str(&out->body, STR("int a_variable;\n"));
+	else if (str_ends(r->path, STR("page.c")))
+		out->content_type = "text/html; charset=utf-8";
+	else if (str_eq(r->path, STR("/buildid/" ID "/source/usr/src/a b+%.c")) ||
+		 str_ends(r->path, STR("held.c")))
+		buf_cstr(&out->body, "int a;\n\xff");
+	else
+		out->http_status = 404;
+}
+
+static enum status source_of(struct debuginfod *d, const char *id, struct str path, struct buf *out)
+{
+	struct err e = { 0 };
+	buf_clear(out);
+	return debuginfod_source(
+		d, str_of(id), path, clock_monotonic_ns() + 20 * NS_PER_SEC, out, &e);
+}
+
+static void refuses_sources(struct debuginfod *d, struct buf *out)
+{
+	static char too_long[DEBUGINFOD_SOURCE_PATH_MAX + 2];
+	memset(too_long, '/', sizeof(too_long) - 1);
+	/* Not asked for: what no server could have, and what leads elsewhere. */
+	CHECK(source_of(d, ID, STR("a.c"), out) == E_NOTFOUND);
+	CHECK(source_of(d, ID, STR("/../debuginfo"), out) == E_NOTFOUND);
+	CHECK(source_of(d, ID, STR("/a/./../../debuginfo"), out) == E_NOTFOUND);
+	CHECK(source_of(d, ID, STR("/a\0.c"), out) == E_NOTFOUND);
+	CHECK(source_of(d, ID, str_of(too_long), out) == E_NOTFOUND);
+	CHECK(source_of(d, "../../aabbccdd", STR("/a.c"), out) == E_NOTFOUND);
+	CHECK(source_of(d, "", STR("/a.c"), out) == E_NOTFOUND);
+	CHECK(atomic_load(&sources_asked) == 0);
+	/* Asked for once, and not kept. */
+	for (int i = 0; i < 2; i++) {
+		CHECK(source_of(d, ID, STR("/nul.c"), out) == E_NOTFOUND);
+		CHECK(source_of(d, ID, STR("/long.c"), out) == E_NOTFOUND);
+		CHECK(source_of(d, ID, STR("/none.c"), out) == E_NOTFOUND);
+		CHECK(out->len == 0 && atomic_load(&sources_asked) == 3);
+	}
+	CHECK(metric(d, "\nfirn_debuginfod_unusable_files_total") == 1);
+}
+
+static void fetches_sources(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	struct net_server_config c;
+	struct net_server *server;
+	struct debuginfod *d = NULL;
+	struct err e = { 0 };
+	const struct net_route route = {
+		.method = "GET", .path = "/buildid/*", .fn = answer_source
+	};
+	char dir[64], url[100], command[100];
+	net_server_config_default(&c);
+	c.address = "127.0.0.1:0";
+	CHECK_OK(net_server_start(&c, &route, 1, &server, &e), &e);
+	snprintf(url, sizeof(url), "http://%s", net_server_address(server));
+	snprintf(dir, sizeof(dir), "/tmp/firn-test-debuginfod-XXXXXX");
+	CHECK(mkdtemp(dir));
+	const char *const list[] = { url, NULL };
+	const struct debuginfod_config config = { .servers = list,
+		.dir = dir,
+		.bytes_max = 64 << 20,
+		.timeout_ns = 20 * NS_PER_SEC,
+		.found = note };
+	buf_init(&out, 32 << 20);
+	CHECK_OK(debuginfod_open(&config, &d, &e), &e);
+	refuses_sources(d, &out);
+	CHECK(source_of(d, ID, STR(SOURCE), &out) == OK);
+	CHECK(str_eq(buf_view(&out), STR("int a;\n\xff")) && atomic_load(&sources_asked) == 4);
+	/* Whoever cannot wait gets it later. */
+	atomic_store(&held, true);
+	CHECK(debuginfod_source(d, STR(ID), STR("/held.c"), 0, &out, &e) == E_UNAVAILABLE);
+	atomic_store(&held, false);
+	CHECK(source_of(d, ID, STR("/held.c"), &out) == OK && out.len == 8);
+	CHECK(source_of(d, ID, STR("/page.c"), &out) == E_NOTFOUND);
+	CHECK(metric(d, RESULT("found")) == 2 && metric(d, RESULT("failed")) == 1);
+	debuginfod_close(d);
+	/* It is there: the server, which is gone, is not asked. */
+	net_server_stop(server);
+	CHECK_OK(debuginfod_open(&config, &d, &e), &e);
+	CHECK(source_of(d, ID, STR(SOURCE), &out) == OK && out.len == 8);
+	CHECK(atomic_load(&sources_asked) == 6);
+	debuginfod_close(d);
+	snprintf(command, sizeof(command), "rm -r %s", dir);
+	CHECK(system(command) == 0); /* NOLINT */
+}
+
 static void refuses_servers(void **state)
 {
 	(void)state;
@@ -175,4 +280,5 @@ static void refuses_servers(void **state)
 	}
 }
 
-TEST_MAIN(cmocka_unit_test(asks_in_order), cmocka_unit_test(refuses_servers))
+TEST_MAIN(cmocka_unit_test(asks_in_order), cmocka_unit_test(fetches_sources),
+	cmocka_unit_test(refuses_servers))

@@ -2,6 +2,7 @@
 /* debuginfod's paths: what is sent, with which headers, and what is refused. */
 #include "test.h"
 
+#include "base/clock.h"
 #include "objfile/objfile.h"
 #include "server/internal.h"
 
@@ -206,5 +207,72 @@ static void tells_what_there_is(void **state)
 	net_server_stop(net);
 }
 
+static atomic_uint upstream_asked;
+
+static void upstream(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	(void)ctx;
+	atomic_fetch_add(&upstream_asked, 1);
+	out->http_status = str_ends(r->path, STR("/source/usr/src/a.c")) ? 200 : 404;
+	out->content_type = "application/octet-stream";
+	buf_cstr(&out->body, "int upstream;\n");
+}
+
+static void not_called(void *ctx, const char *id, const char *wanted)
+{
+	(void)ctx;
+	(void)id;
+	(void)wanted;
+}
+
+/* Sources that nobody uploaded: of another server, but not for tenants. */
+static void fetches_sources(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *path, *tenant;
+		unsigned asked;
+		const char *says;
+	} cases[] = {
+		{ "a tenant's question", "usr/src/a.c", "a", 0, "HTTP/1.1 404" },
+		{ "fetched", "usr/src/a.c", NULL, 1, "\r\n\r\nint upstream;\n" },
+		{ "kept", "usr/src/a.c", NULL, 1, "x-debuginfod-size: 14\r\n" },
+		{ "not there", "usr/src/b.c", NULL, 2, "HTTP/1.1 404" },
+		{ "a tenant, when it is kept", "usr/src/a.c", "a", 2, "HTTP/1.1 404" },
+	};
+	struct net_server *other, *net = serve();
+	const struct net_route route = { .method = "GET", .path = "/buildid/*", .fn = upstream };
+	struct net_server_config c;
+	struct err e = { 0 };
+	char url[100], cache[128];
+	net_server_config_default(&c);
+	c.address = "127.0.0.1:0";
+	CHECK_OK(net_server_start(&c, &route, 1, &other, &e), &e);
+	snprintf(url, sizeof(url), "http://%s", net_server_address(other));
+	snprintf(cache, sizeof(cache), "%s/fetched", dir);
+	const char *const list[] = { url, NULL };
+	const struct debuginfod_config d = { .servers = list,
+		.dir = cache,
+		.bytes_max = 1 << 20,
+		.timeout_ns = 20 * NS_PER_SEC,
+		.found = not_called };
+	CHECK_OK(debuginfod_open(&d, &s.debuginfod, &e), &e);
+	FOR_EACH_CASE (k, cases) {
+		CLEANUP(buf_deinit) struct buf out;
+		char path[300];
+		buf_init(&out, 1 << 20);
+		config.tenant_header = k->tenant ? "x-scope-orgid" : NULL;
+		snprintf(path, sizeof(path), "/buildid/%s/source/%s", build_id, k->path);
+		ask(net, path, k->tenant ? "x-scope-orgid" : NULL, k->tenant, &out);
+		CHECK_CASE(k, memmem(out.data, out.len, k->says, strlen(k->says)));
+		CHECK_CASE(k, atomic_load(&upstream_asked) == k->asked);
+	}
+	config.tenant_header = NULL;
+	net_server_stop(net);
+	debuginfod_close(s.debuginfod);
+	net_server_stop(other);
+}
+
 TEST_MAIN(cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
-	cmocka_unit_test_setup_teardown(tells_what_there_is, set_up, tear_down))
+	cmocka_unit_test_setup_teardown(tells_what_there_is, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(fetches_sources, set_up, tear_down))
