@@ -182,9 +182,10 @@ static const struct cli_option server_options[] = {
 	{ .name = "debuginfod-upstream-servers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_server_flags, debuginfod), .value = "URL,...",
 	  .env = "DEBUGINFOD_URLS",
-	  .help = "Debuginfod servers that are asked, in this order, for debug information that is "
-		  "not here, such as https://debuginfod.debian.net. They learn the build ids of "
-		  "programs that were profiled. Default: none is asked." },
+	  .help = "Debuginfod servers that are asked, in this order, for debug information and "
+		  "sources that are not here, such as https://debuginfod.debian.net. They learn "
+		  "the build ids of programs that were profiled, and the paths of sources that "
+		  "are looked at. Default: none is asked." },
 	{ .name = "debuginfod-http-request-timeout", .kind = CLI_DURATION,
 	  .at = offsetof(struct cli_server_flags, debuginfod_timeout_ns), .value = "DURATION",
 	  .otherwise = "5m", .help = "Time limit of each request to them." },
