@@ -6,6 +6,7 @@
 #include "test.h"
 
 #include <errno.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -57,6 +58,10 @@ static void leaves_out_what_is_no_object(void **state)
 	registered_add(&first);
 	first.entry.bytes = 8;
 	assert_int_equal(list(), 0);
+	first.entry.bytes = JIT_MEMORY_BYTES_MAX;
+	assert_int_equal(list(), 1);
+	first.entry.bytes = JIT_MEMORY_BYTES_MAX + 1;
+	assert_int_equal(list(), 0);
 	first.entry.bytes = UINT64_MAX;
 	assert_int_equal(list(), 0);
 }
@@ -103,6 +108,39 @@ static void reads_an_object_and_no_more(void **state)
 	CHECK(jit_memory_read(pid, at(&first.entry), 0, &copy, 64) == -1 && errno == ENOEXEC);
 }
 
+static ssize_t read_first(void)
+{
+	char copy[64];
+	return jit_memory_read((int)getpid(), at(&first.entry), 0, copy, sizeof(copy));
+}
+
+static void reads_no_entry_that_is_not_in_a_list(void **state)
+{
+	(void)state;
+	registered_add(&first);
+	registered_add(&second);
+	assert_int_equal(read_first(), 64);
+	second.entry.next = NULL;
+	CHECK(read_first() == -1 && errno == ENOEXEC);
+	first.entry.previous = (struct registered_entry *)16;
+	CHECK(read_first() == -1 && errno == ENOEXEC);
+	first.entry.previous = NULL;
+	assert_int_equal(read_first(), 64);
+	first.entry.next = &second.entry;
+	CHECK(read_first() == -1 && errno == ENOEXEC);
+}
+
+/* A pointer to each library and to its name follow each other there. */
+static void reads_no_library_of_the_dynamic_linker(void **state)
+{
+	(void)state;
+	char copy[64];
+	int count = 0;
+	for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next, count++)
+		CHECK(jit_memory_read((int)getpid(), at(&l->l_addr) - 16, 0, copy, 64) == -1);
+	CHECK(count > 1);
+}
+
 /* It says that it is larger than what is mapped. */
 static void reads_up_to_what_is_mapped(void **state)
 {
@@ -123,4 +161,6 @@ TEST_MAIN(cmocka_unit_test_setup(lists_what_is_registered, begin),
 	cmocka_unit_test_setup(ends_where_the_list_does_not, begin),
 	cmocka_unit_test_setup(refuses_what_is_no_descriptor, begin),
 	cmocka_unit_test_setup(reads_an_object_and_no_more, begin),
+	cmocka_unit_test_setup(reads_no_entry_that_is_not_in_a_list, begin),
+	cmocka_unit_test_setup(reads_no_library_of_the_dynamic_linker, begin),
 	cmocka_unit_test_setup(reads_up_to_what_is_mapped, begin))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list may be changed while it is read, or lead in a circle: each step is one read, and the
- * number of steps is bounded. What is no object is left out.
+ * number of steps is bounded. What is no object is left out. An object is read where its entry says
+ * that it is, and only if the neighbours of the entry lead back to it: much else in a process is a
+ * pointer to an ELF file and a number, as the dynamic linker's list of libraries.
  */
 #include "agent/broker/jit_memory.h"
 
@@ -47,10 +49,19 @@ static bool read_all(int memory, uint64_t at, void *out, size_t len)
 static bool is_object(int memory, const struct entry *e)
 {
 	char magic[SELFMAG];
-	return e->bytes >= sizeof(Elf64_Ehdr) && e->bytes <= INT64_MAX &&
+	return e->bytes >= sizeof(Elf64_Ehdr) && e->bytes <= JIT_MEMORY_BYTES_MAX &&
 	       e->address <= INT64_MAX - e->bytes &&
 	       read_all(memory, e->address, magic, sizeof(magic)) &&
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+static bool is_linked(int memory, uint64_t at, const struct entry *e)
+{
+	struct entry near;
+	bool is_next =
+		!e->next || (read_all(memory, e->next, &near, sizeof(near)) && near.previous == at);
+	return is_next && (!e->previous || (read_all(memory, e->previous, &near, sizeof(near)) &&
+						   near.next == at));
 }
 
 ssize_t jit_memory_list(
@@ -82,7 +93,8 @@ ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, siz
 	CLEANUP(fd_cleanup) int memory = open_memory(pid);
 	if (memory < 0)
 		return -1;
-	if (!read_all(memory, entry, &e, sizeof(e)) || !is_object(memory, &e))
+	if (!read_all(memory, entry, &e, sizeof(e)) || !is_linked(memory, entry, &e) ||
+		!is_object(memory, &e))
 		return fail(ENOEXEC);
 	if (offset >= e.bytes)
 		return 0;

@@ -4,9 +4,10 @@
  * name the code that it has made. Private to agent/: by the broker, or by the agent itself where
  * there is none. No state.
  *
- * Nothing of a process' memory is given but bytes of what lies in a list of this form and begins
- * as an ELF file, so that a compromised agent reads no other. A process can forge its list: it
- * shows its own memory only. Source: GDB's manual, JIT Compilation Interface.
+ * Nothing of a process' memory is given but what an entry of such a list points to and begins as an
+ * ELF file, JIT_MEMORY_BYTES_MAX of it at most. So a compromised agent reads no memory at will; it
+ * reads what lies behind bytes that look like such an entry. A process can forge its list: it shows
+ * its own memory only. Source: GDB's manual, JIT Compilation Interface.
  */
 #pragma once
 
@@ -16,6 +17,8 @@
 
 /* Those that were registered last; further ones are left out. */
 #define JIT_MEMORY_OBJECTS_MAX 2048
+/* A larger object is left out. */
+#define JIT_MEMORY_BYTES_MAX ((uint64_t)8 << 20)
 
 struct jit_memory_object {
 	uint64_t entry; /* address of what registers it */
@@ -26,5 +29,5 @@ struct jit_memory_object {
  * where there is no such descriptor. */
 ssize_t jit_memory_list(
 	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
-/* As pread(2) within the object of an entry; ENOEXEC: it is none. */
+/* As pread(2) within the object of an entry; ENOEXEC: it is none, or the list is being changed. */
 ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len);

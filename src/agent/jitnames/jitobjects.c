@@ -15,6 +15,7 @@
 /* What a list costs, of the bytes that may be read. */
 #define LISTED_BYTES sizeof(struct jit_memory_object)
 #define GIVE_WAY_US 50
+static_assert(JIT_MEMORY_BYTES_MAX == JIT_OBJECT_BYTES_MAX, "what is given can be read");
 
 void jitobjects_find(struct jitobjects *o, struct code_files_memory *known, int pid)
 {
