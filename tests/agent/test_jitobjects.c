@@ -4,6 +4,7 @@
 #include "jit_registered.h"
 #include "test.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #define ALL UINT64_MAX
@@ -94,11 +95,39 @@ static void costs_no_more_than_it_may(void **state)
 	second.entry.bytes = JIT_OBJECT_BYTES_MAX; /* more than is mapped */
 	take(0, ALL);
 	assert_int_equal(jit_map_len(map), 0);
-	assert_int_equal(objects.seen_count, 1);
+	assert_int_equal(objects.seen_count, 0);
 	assert_int_equal(
 		jitobjects_read(&objects, INT32_MAX, map, &lock, 0, ALL), 0); /* has ended */
 }
 
+/* Both objects end behind what is mapped. */
+static void counts_what_it_could_not_read_whole(void **state)
+{
+	(void)state;
+	enum { PAGE = 4096, PAGES = 16 };
+	uint8_t *pages = mmap(NULL, (PAGES + 1) * PAGE, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	CHECK(pages != MAP_FAILED && munmap(pages + PAGES * PAGE, PAGE) == 0);
+	memcpy(pages, &first, sizeof(first));
+	registered_add(&first);
+	registered_add(&second);
+	first.entry.object = second.entry.object = pages;
+	first.entry.bytes = second.entry.bytes = (PAGES + 1) * PAGE;
+	uint64_t cost = take(0, PAGES * PAGE);
+	CHECK(cost > PAGES * PAGE && cost < 2 * PAGES * PAGE);
+	assert_int_equal(jit_map_len(map), 0);
+	/* They are asked for again. */
+	first.entry.bytes = second.entry.bytes = PAGES * PAGE;
+	take(0, ALL);
+	first.entry.bytes = (PAGES + 1) * PAGE;
+	CHECK(take(0, ALL) > PAGES * PAGE && take(0, ALL) > PAGES * PAGE);
+	first.entry.bytes = PAGES * PAGE;
+	take(0, ALL);
+	assert_int_equal(objects.seen_count, 2);
+	munmap(pages, PAGES * PAGE);
+}
+
 TEST_MAIN(cmocka_unit_test_setup_teardown(reads_what_is_new, begin, end),
 	cmocka_unit_test_setup_teardown(reads_the_rest_later, begin, end),
-	cmocka_unit_test_setup_teardown(costs_no_more_than_it_may, begin, end))
+	cmocka_unit_test_setup_teardown(costs_no_more_than_it_may, begin, end),
+	cmocka_unit_test_setup_teardown(counts_what_it_could_not_read_whole, begin, end))

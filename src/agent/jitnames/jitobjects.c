@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each look reads the whole list, and of it the objects that were not there before, the oldest
- * first. One that was replaced between two looks by another with the same place and size is taken
- * for the same. Reading an object may wait for the process' memory: the broker has a channel
- * for that.
+ * first. One that could not be read whole, since the list was just being changed or the broker did
+ * not answer, is asked for again. One that was replaced between two looks by another with the same
+ * place and size is taken for the same. Reading an object may wait for the process' memory: the
+ * broker has a channel for that.
  */
 #include "agent/jitnames/jitobjects.h"
 
@@ -12,8 +13,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a list costs, of the bytes that may be read. */
+/* What a list, and an object whatever comes of it, cost of the bytes that may be read. */
 #define LISTED_BYTES sizeof(struct jit_memory_object)
+#define ASKED_BYTES 1024
 #define GIVE_WAY_US 50
 static_assert(JIT_MEMORY_BYTES_MAX == JIT_OBJECT_BYTES_MAX, "what is given can be read");
 
@@ -40,15 +42,14 @@ static bool is_seen(const struct jitobjects *o, uint64_t hash)
 	       bsearch(&hash, o->seen, o->seen_count, sizeof(*o->seen), by_value) != NULL;
 }
 
-/* Whole, or 0. */
+/* How many bytes there were before the end, or an error. */
 static size_t fetch(int pid, const struct jit_memory_object *x, uint8_t *out)
 {
 	size_t at = 0;
-	while (at < x->bytes) {
-		ssize_t n = broker_jit_read(pid, x->entry, at, out + at, (size_t)x->bytes - at);
-		if (n <= 0)
-			return 0;
-		at += (size_t)n;
+	ssize_t n = 1;
+	while (n > 0 && at < x->bytes) {
+		n = broker_jit_read(pid, x->entry, at, out + at, (size_t)x->bytes - at);
+		at += n > 0 ? (size_t)n : 0;
 	}
 	return at;
 }
@@ -65,16 +66,18 @@ static void add(struct jit_map *map, struct lock *lock, struct str bytes, uint64
 	} while (next);
 }
 
-/* How many bytes were read. */
-static uint64_t read_object(int pid, const struct jit_memory_object *x, struct jit_map *map,
-	struct lock *lock, uint64_t since_ns)
+/* Whole; *cost grows whatever comes of it. */
+static bool read_object(int pid, const struct jit_memory_object *x, struct jit_map *map,
+	struct lock *lock, uint64_t since_ns, uint64_t *cost)
 {
 	uint8_t *bytes = x->bytes <= JIT_OBJECT_BYTES_MAX ? malloc((size_t)x->bytes) : NULL;
 	size_t len = bytes ? fetch(pid, x, bytes) : 0;
-	if (len)
+	bool is_whole = len && len == x->bytes;
+	if (is_whole)
 		add(map, lock, str_make(bytes, len), since_ns);
 	free(bytes);
-	return len;
+	*cost += len + ASKED_BYTES;
+	return is_whole;
 }
 
 struct reading {
@@ -111,12 +114,9 @@ uint64_t jitobjects_read(struct jitobjects *o, int pid, struct jit_map *map, str
 		while (n-- > 0) { /* the last one was registered first */
 			const struct jit_memory_object *x = &r->objects[n];
 			uint64_t hash = hash_of(x);
-			bool is_known = is_seen(o, hash);
-			if (!is_known && done >= budget)
-				continue;
-			if (!is_known)
-				done += read_object(pid, x, map, lock, since_ns);
-			r->now[r->count++] = hash;
+			if (is_seen(o, hash) ||
+				(done < budget && read_object(pid, x, map, lock, since_ns, &done)))
+				r->now[r->count++] = hash;
 		}
 	}
 	(void)!keep(o, r);
