@@ -34,8 +34,10 @@ static void fuzz_file(const uint8_t *data, size_t size)
 		FUZZ_CHECK(runtime_name(r.kind)[0]);
 		FUZZ_CHECK(l->thread_next + 8u <= CPYTHON_THREAD_BYTES);
 		FUZZ_CHECK(l->thread_id + 8u <= CPYTHON_THREAD_BYTES);
-		FUZZ_CHECK(l->code_name + 8u <= CPYTHON_CODE_BYTES);
-		FUZZ_CHECK(l->code_lines + 8u <= CPYTHON_CODE_BYTES);
+		bool is_free = l->object_head == CPYTHON_HEAD_FREE_BYTES;
+		unsigned code = is_free ? CPYTHON_CODE_FREE_BYTES : CPYTHON_CODE_BYTES;
+		FUZZ_CHECK(is_free || l->object_head == CPYTHON_HEAD_BYTES);
+		FUZZ_CHECK(l->code_name + 8u <= code && l->code_lines + 8u <= code);
 		FUZZ_CHECK(l->frame_owner < CPYTHON_FRAME_BYTES);
 	}
 	objfile_close(obj);

@@ -22,6 +22,7 @@
 #define VERSION(minor) ((uint16_t)(3 << 8 | (minor)))
 #define MINOR_MIN 7
 #define MINOR_MAX 14
+#define MINOR_FREE_MAX 13 /* of builds without a global lock */
 /* Alpha, beta and candidates of a release have other offsets than the release: Py_Version's second
  * nibble. */
 #define RELEASE_FINAL 0xf
@@ -30,7 +31,7 @@
 #define FROM_3_7                                                                            \
 	.frames = CPYTHON_OBJECTS, .interp_threads = 8, .thread_next = 8, .thread_id = 176, \
 	.thread_frame = 24, .frame_code = 32, .frame_previous = 24, .text_ascii = 48,       \
-	.text_compact = 72
+	.text_compact = 72, .object_head = CPYTHON_HEAD_BYTES
 
 /* From 3.8 to 3.10, likewise. */
 #define FROM_3_8                                                                                 \
@@ -72,6 +73,7 @@ static const struct cpython_layout layouts[] = {
 		.code_instr = 184,
 		.text_ascii = 48,
 		.text_compact = 72,
+		.object_head = CPYTHON_HEAD_BYTES,
 	},
 	[12] = {
 		.frames = CPYTHON_CFRAMES,
@@ -96,6 +98,7 @@ static const struct cpython_layout layouts[] = {
 		.code_instr = 192,
 		.text_ascii = 40,
 		.text_compact = 56,
+		.object_head = CPYTHON_HEAD_BYTES,
 	},
 };
 
@@ -189,14 +192,20 @@ static enum status layout_told(const struct objfile *obj, uint64_t runtime, unsi
 	if (!str_eq(str_make(told.cookie, sizeof(told.cookie)), COOKIE))
 		return err_set(e, E_UNSUPPORTED, "%s: CPython 3.%u without debug offsets",
 			objfile_name(obj), minor);
-	if (told.numbers[FREE_THREADED])
+	/* From 3.14 on each thread of those may have its own copy of a function's instructions. */
+	bool is_free = told.numbers[FREE_THREADED] != 0;
+	if (is_free && minor > MINOR_FREE_MAX)
 		return err_set(e, E_UNSUPPORTED,
 			"%s: CPython 3.%u without a global lock (free-threaded) is not walked yet",
 			objfile_name(obj), minor);
 	const struct offset_order *o = &orders[minor];
-	struct cpython_layout l = {
-		.frames = CPYTHON_OWNED, .owner_loop = 3, .text_ascii = 40, .text_compact = 56
-	};
+	const uint16_t head = is_free ? CPYTHON_HEAD_FREE_BYTES : CPYTHON_HEAD_BYTES;
+	const uint16_t code = is_free ? CPYTHON_CODE_FREE_BYTES : CPYTHON_CODE_BYTES;
+	struct cpython_layout l = { .frames = CPYTHON_OWNED,
+		.owner_loop = 3,
+		.object_head = head,
+		.text_ascii = (uint16_t)(head + 24),
+		.text_compact = (uint16_t)(head + 40) };
 	uint16_t gil, holder;
 	const struct told_offset fields[] = {
 		{ o->runtime_head, 8, 0, &l.runtime_head },
@@ -212,10 +221,10 @@ static enum status layout_told(const struct objfile *obj, uint64_t runtime, unsi
 		{ o->frame_code, 8, CPYTHON_FRAME_BYTES, &l.frame_code },
 		{ o->frame_instr, 8, CPYTHON_FRAME_BYTES, &l.frame_instr },
 		{ o->frame_owner, 1, CPYTHON_FRAME_BYTES, &l.frame_owner },
-		{ o->code_file, 8, CPYTHON_CODE_BYTES, &l.code_file },
-		{ o->code_name, 8, CPYTHON_CODE_BYTES, &l.code_name },
-		{ o->code_lines, 8, CPYTHON_CODE_BYTES, &l.code_lines },
-		{ o->code_first_line, 4, CPYTHON_CODE_BYTES, &l.code_first_line },
+		{ o->code_file, 8, code, &l.code_file },
+		{ o->code_name, 8, code, &l.code_name },
+		{ o->code_lines, 8, code, &l.code_lines },
+		{ o->code_first_line, 4, code, &l.code_first_line },
 		{ o->code_instr, 1, 0, &l.code_instr },
 	};
 	s = take_offsets(obj, told.numbers, fields, ARRAY_COUNT(fields), e);

@@ -57,6 +57,11 @@ enum cpython_frames {
 #define CPYTHON_FRAME_BYTES 88
 #define CPYTHON_FRAME_OBJECT_BYTES 112
 #define CPYTHON_CODE_BYTES 144
+/* An object's head: what lies in front of all else of it. Without a global lock it is larger, and
+ * all offsets in a code object with it. */
+#define CPYTHON_HEAD_BYTES 16
+#define CPYTHON_HEAD_FREE_BYTES 32
+#define CPYTHON_CODE_FREE_BYTES 160
 
 /* A table of lines is read up to here: one of this length may be cut. Even. */
 #define CPYTHON_LINES_BYTES_MAX 4096
@@ -88,7 +93,7 @@ struct cpython_layout {
 	__u16 text_ascii;   /* sizeof(PyASCIIObject): where characters begin */
 	__u16 text_compact; /* the same of texts that are not ASCII */
 	__u16 instr_unit;   /* bytes of one of frame_instr's units: 1, or 2 (3.10) */
-	__u16 pad;
+	__u16 object_head;  /* CPYTHON_HEAD_BYTES, or CPYTHON_HEAD_FREE_BYTES */
 };
 
 /* How a build of HotSpot differs from others. */

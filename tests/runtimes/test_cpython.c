@@ -146,6 +146,21 @@ static void takes_later_offsets_from_the_file(void **state)
 	CHECK(l->code_name == 128 && l->code_instr == 208 && l->owner_loop == 3);
 }
 
+static void knows_objects_without_a_global_lock(void **state)
+{
+	(void)state;
+	uint64_t n[49] = { [1] = 1, [34] = 128, [36] = 144, [37] = 152, [38] = 84, [42] = 216 };
+	struct runtime_record r = { 0 };
+	struct err e = { 0 };
+	const struct made m = { .version = 0x030d05f0, .offsets = n };
+	CHECK_OK(find(&m, &r, &e), &e);
+	const struct cpython_layout *l = &r.layout.cpython;
+	CHECK(l->object_head == CPYTHON_HEAD_FREE_BYTES && l->code_lines == 152);
+	CHECK(l->text_ascii == 56 && l->text_compact == 72);
+	n[1] = 0; /* with one, no code object is read so far */
+	CHECK(find(&m, &r, &e) == E_UNSUPPORTED);
+}
+
 static void refuses(const struct made *m, enum status want, const char *text)
 {
 	struct runtime_record r = { .version = 77 };
@@ -177,7 +192,7 @@ static void refuses_what_it_does_not_know(void **state)
 	refuses(&(struct made){ CONST("python3.9"), .no_loop = true }, E_UNSUPPORTED, "loop");
 	refuses(&(struct made){ .version = 0x030d00f0, .offsets = n }, E_UNSUPPORTED, "offset");
 	refuses(&(struct made){ .version = 0x030d00f0, .offsets = huge }, E_UNSUPPORTED, "offset");
-	refuses(&(struct made){ .version = 0x030d00f0, .offsets = free_threaded }, E_UNSUPPORTED,
+	refuses(&(struct made){ .version = 0x030e00f0, .offsets = free_threaded }, E_UNSUPPORTED,
 		"free-threaded");
 }
 
@@ -193,5 +208,6 @@ static void finds_the_root_by_its_section(void **state)
 
 TEST_MAIN(cmocka_unit_test(knows_old_versions_by_their_constants),
 	cmocka_unit_test(takes_later_offsets_from_the_file),
+	cmocka_unit_test(knows_objects_without_a_global_lock),
 	cmocka_unit_test(refuses_what_it_does_not_know),
 	cmocka_unit_test(finds_the_root_by_its_section))

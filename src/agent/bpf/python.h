@@ -21,11 +21,7 @@
 #define PYTHON_THREADS_MAX 256
 #define PYTHON_THREAD_WORDS (CPYTHON_THREAD_BYTES / 8)
 #define PYTHON_FRAME_WORDS (CPYTHON_FRAME_OBJECT_BYTES / 8)
-#define PYTHON_OBJECT_LENGTH 16 /* of a text or of bytes, behind the object's head */
-#define PYTHON_BYTES_DATA 32
-/* Of a code object, behind its head: how many instructions it has (from 3.11 on), or its counts of
- * arguments. */
-#define PYTHON_CODE_SIZE 16
+#define PYTHON_BYTES_DATA 16 /* of a bytes object, behind its head and its length */
 /* The state of a text, without `interned`: bytes a character in three bits, and these. */
 #define PYTHON_TEXT_STATE_SHIFT 2
 #define PYTHON_TEXT_UNIT 7
@@ -182,7 +178,7 @@ static __always_inline __u32 python_copy_text(struct event_code *e, const struct
 {
 	struct python_text text = { 0 };
 	*unit = 1;
-	if (!read_user(&text, sizeof(text), at + PYTHON_OBJECT_LENGTH))
+	if (!read_user(&text, sizeof(text), at + l->object_head))
 		return 0;
 	__u32 state = text.state >> PYTHON_TEXT_STATE_SHIFT;
 	if (!(state & PYTHON_TEXT_COMPACT) || text.length == 0)
@@ -215,12 +211,12 @@ static __always_inline void python_tell(
 	__u32 bytes = python_copy_text(e, l, file, at, CODE_FILE_BYTES_MAX, &e->file_unit);
 	e->file_bytes = bytes;
 	at += bytes;
-	__u64 length = runtime_word(lines + PYTHON_OBJECT_LENGTH);
+	__u64 length = runtime_word(lines + l->object_head);
 	bytes = length > CODE_LINES_BYTES_MAX ? CODE_LINES_BYTES_MAX : length;
 	if (bytes == 0 || bytes > CODE_LINES_BYTES_MAX ||
 		at > CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX ||
 		!read_user(&e->data[bounded(at, 1024)], bounded(bytes, 8192),
-			lines + PYTHON_BYTES_DATA))
+			lines + l->object_head + PYTHON_BYTES_DATA))
 		bytes = 0;
 	e->lines_bytes = bytes;
 	code_end(w, r, e, number, at + bytes);
@@ -235,12 +231,15 @@ static __always_inline __u64 python_code(
 		return w->runtime.last_number;
 	w->runtime.last_code = 0;
 	w->runtime.last_number = 0; /* of code 0, which is none */
-	if (!read_user(s->code, CPYTHON_CODE_BYTES, code))
+	if (l->object_head == CPYTHON_HEAD_BYTES
+			? !read_user(s->code, CPYTHON_CODE_BYTES, code)
+			: !read_user(s->code, CPYTHON_CODE_FREE_BYTES, code))
 		return 0;
-	/* A module that is freed may leave its blocks to the next one's code: so all that is told
-	 * of a function is in it. */
+	/* Behind its head it has the number of its instructions (from 3.11 on), or of arguments. A
+	 * module that is freed may leave its blocks to the next one's code: so all that is told of
+	 * a function is in it. */
 	__u64 number = code_number_begin(w, code);
-	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, PYTHON_CODE_SIZE));
+	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->object_head));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_file));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_name));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_lines));
