@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 
+#include <elf.h>
 #include <stdlib.h>
 
 #define KERNEL_MINOR_BITS 20
@@ -35,6 +36,25 @@ static uint64_t *place_of(
 	return &known->none[*out_hash / 2 % CODE_FILES_NONE];
 }
 
+/* What is added to an address of the file. A page of the file may be of two segments (lld, mold),
+ * and then it is mapped twice: this mapping is of the one with code. */
+static bool bias_of(const struct objfile *obj, const struct file_notice *n, uint64_t *out)
+{
+	uint32_t count;
+	const struct objfile_segment *v = objfile_segments(obj, &count);
+	uint64_t end = n->offset + (n->vma_end - n->vma_start);
+	for (uint32_t i = 0; i < count; i++) {
+		bool begins_before = v[i].offset <= n->offset;
+		bool is_mapped = begins_before ? n->offset - v[i].offset < v[i].file_size
+					       : v[i].offset < end;
+		if (!(v[i].flags & PF_X) || !is_mapped)
+			continue;
+		*out = n->vma_start - n->offset - (v[i].vaddr - v[i].offset);
+		return true;
+	}
+	return false;
+}
+
 enum has { HAS_UNKNOWN, HAS_NONE, HAS_IT };
 
 /* Unknown where it cannot be opened now: the process may have ended, and another uses the file. */
@@ -43,14 +63,13 @@ static enum has ask_file(int pid, const struct file_notice *n, const struct code
 	char path[OPEN_FILE_PATH_MAX];
 	CLEANUP(open_file_close) struct open_file f = { .fd = -1 };
 	struct objfile *obj = NULL;
-	struct vaddr vaddr;
+	uint64_t bias;
 	enum status s = mapped_file_open(pid, n, &f, path, NULL);
 	if (s == OK)
 		s = open_file_objfile(&f, path, &obj, NULL);
 	if (s != OK)
 		return s == E_INVALID ? HAS_NONE : HAS_UNKNOWN;
-	bool has = objfile_vaddr_of(obj, (struct fileoff){ n->offset }, &vaddr) &&
-		   asked->ask(asked->ctx, obj, n->vma_start - vaddr.v);
+	bool has = bias_of(obj, n, &bias) && asked->ask(asked->ctx, obj, bias);
 	objfile_close(obj);
 	return has ? HAS_IT : HAS_NONE;
 }
