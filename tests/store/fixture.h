@@ -90,13 +90,16 @@ static inline void fixture_notice(void *ctx, const char *sentence)
 /* A segment is preallocated, and read whole at each start: thousands of times in these tests. */
 #define FIXTURE_SEGMENT_BYTES ((uint64_t)256 << 10)
 
-/* Threads of all stores of a test. */
+/* Threads of all stores of a test; none where FIXTURE_FORKS is defined: a child has no threads of
+ * its parent's pool. */
 static inline struct os_pool *fixture_pool(void)
 {
 	static struct os_pool *pool;
+#ifndef FIXTURE_FORKS
 	struct err e = { 0 };
 	if (!pool)
 		CHECK_OK(os_pool_new(2, "query", &pool, &e), &e);
+#endif
 	return pool;
 }
 

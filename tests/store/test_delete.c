@@ -2,6 +2,7 @@
 /*
  * What was deleted is in no answer and in no file, wherever it lay; all the rest is there, exactly.
  */
+#define FIXTURE_FORKS
 #include "base/clock.h"
 #include "codec/codec.h"
 #include "store/merge/merge.h"

@@ -2,6 +2,7 @@
 /*
  * An import is stored once, or not at all: asked twice, cut, damaged, ended at any operation.
  */
+#define FIXTURE_FORKS
 #include "store/merge/rewrite.h"
 #include "tests/store/countdown.h"
 #include "tests/store/model_check.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Quarantine while the store is open. */
+#define FIXTURE_FORKS
 #include "base/clock.h"
 #include "codec/codec.h"
 #include "tests/store/counted.h"

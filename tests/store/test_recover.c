@@ -5,6 +5,7 @@
  * with all that was not synced lost or torn, and when any call of recovery itself fails. Damage
  * costs what is damaged, by name.
  */
+#define FIXTURE_FORKS
 #include "base/clock.h"
 #include "codec/codec.h"
 #include "store/merge/merge.h"

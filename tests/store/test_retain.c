@@ -3,6 +3,7 @@
  * Retention by age and by size, of all and by rules for tenants and types: what goes, what stays,
  * and what an exit at any operation leaves.
  */
+#define FIXTURE_FORKS
 #include "base/clock.h"
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"

@@ -2,6 +2,7 @@
 /*
  * Thinned samples have the model's sums by series and stack, coarser times, and fewer labels.
  */
+#define FIXTURE_FORKS
 #include "tests/store/countdown.h"
 #include "tests/store/model_check.h"
 #include "tests/store/sweep.h"

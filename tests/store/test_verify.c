@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whatever byte is damaged, the piece that it lies in is named; what is sound is not. */
+#define FIXTURE_FORKS
 #include "codec/codec.h"
 #include "tests/store/model.h"
 
