@@ -6,8 +6,13 @@
  */
 #include "query/report.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
+
+/* Locations between two looks at the query's end: each may be matched by 64 regular expressions. */
+#define JUDGED_AT_ONCE 16
 
 struct maker {
 	struct profile *p;
@@ -341,6 +346,10 @@ enum status query_lines_make(struct profile *p, const struct query_report_reques
 	struct maker m = { .p = p, .r = r, .out = &made, .e = e };
 	size_t locations = p->locations.len, lines = 0;
 	bool shown = r->by & QUERY_BY_SHOWN;
+	const struct samples_query until = { .cancel = r->cancel,
+		.cancel_ctx = r->cancel_ctx,
+		.deadline_ns = r->deadline_ns ? r->deadline_ns
+					      : clock_monotonic_ns() + QUERY_TIME_MAX_NS };
 	m.judges = r->filter_count > 0 || r->sandwich.len > 0;
 	for (size_t i = 0; i < locations; i++)
 		lines += MAX(p->locations.v[i].line_count, 1u);
@@ -355,8 +364,12 @@ enum status query_lines_make(struct profile *p, const struct query_report_reques
 	enum status st = find_binaries(&m, a);
 	if (st == OK)
 		st = number_conditions(&m);
-	for (uint32_t i = 0; st == OK && i < locations; i++)
-		st = add_location(&m, i, &at);
+	for (uint32_t i = 0; st == OK && i < locations; i++) {
+		if (m.judges && i % JUDGED_AT_ONCE == 0)
+			st = samples_stopped(&until, e);
+		if (st == OK)
+			st = add_location(&m, i, &at);
+	}
 	made.first[locations] = at;
 	map_deinit(&m.keys);
 	if (st == OK)
