@@ -92,6 +92,7 @@ def embed_docs(out, blob_path, root):
         with tempfile.TemporaryDirectory() as site:
             subprocess.run([maker, "--served", site], check=True)
             rows, blob = pack(collect(pathlib.Path(site), "/docs"))
+        rows.append(("/docs/index.html", *rows[0][1:]))  # as the pages link to the first one
     write("server_docs", rows, blob, out, blob_path)
     return [maker, root / "docs", *root.glob("*.md"), *root.glob("docs/*.md"), *root.glob("docs/*.png")]
 
