@@ -130,8 +130,36 @@ static void keeps_to_the_limit(void **state)
 	CHECK(l.key_count == 77);
 }
 
+static bool is_gone(void *ctx)
+{
+	(void)ctx;
+	return true;
+}
+
+/* Conditions may be dear, and a query that nobody waits for is not gone on with. */
+static void ends_with_its_query(void **state)
+{
+	(void)state;
+	CLEANUP(arena_deinit) struct arena a;
+	struct query_lines l;
+	struct err e = { 0 };
+	struct query_request plain = fake_request(HEAP);
+	struct query_shown room;
+	arena_init(&a, 1 << 20);
+	fake_sample(HEAP, 1, 1, 0, "", "main>f>g@/usr/bin/app");
+	plain.match = STR("main");
+	struct query_report_request r = query_shown_request(&plain, &room);
+	r.cancel = is_gone;
+	CHECK(query_lines_make(&fake_profile, &r, &a, &l, &e) == E_CANCELED);
+	r.cancel = NULL;
+	r.deadline_ns = 1;
+	CHECK(query_lines_make(&fake_profile, &r, &a, &l, &e) == E_TIMEOUT);
+	r.deadline_ns = 0;
+	CHECK_OK(query_lines_make(&fake_profile, &r, &a, &l, &e), &e);
+}
+
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
 
 TEST_MAIN(WITH_STORE(lists_frames_outermost_first), WITH_STORE(names_what_has_no_name),
 	WITH_STORE(tells_functions_apart_by_their_file), WITH_STORE(marks_matches),
-	WITH_STORE(keeps_to_the_limit))
+	WITH_STORE(keeps_to_the_limit), WITH_STORE(ends_with_its_query))
