@@ -113,6 +113,7 @@ enum status query_loader_chart(struct query_loader *l)
 	if (side.plan->empty)
 		return OK;
 	side.plan->store.each_time = l->r->chart;
+	side.plan->store.step_ns = l->r->step_ns;
 	st = side.plan->view->ops->collect(side.plan->view, &side.plan->store, l->r->labels,
 		l->r->label_count, &s->tables, l->e);
 	if (st != OK)

@@ -198,10 +198,8 @@ NODISCARD enum status query_range(const struct query_engine *q, const struct que
 
 #define QUERY_LABELS_MAX 16 /* to group by */
 
-/* The same of the stacks that `calls` and `frames` of the request keep: each step is a report of
- * its own. A step in which no stack is kept has the value 0. E_LIMIT: more steps or labels than
- * these. */
-#define QUERY_CHOSEN_STEPS_MAX 2048
+/* The same of the stacks that `calls` and `frames` of the request keep. A step in which no stack is
+ * kept has the value 0. E_LIMIT: more labels than these. */
 NODISCARD enum status query_range_chosen(const struct query_engine *q,
 	const struct query_request *r, const struct str *by, size_t by_count, struct arena *a,
 	struct query_range *out, struct err *e);
@@ -242,6 +240,8 @@ struct query_report_request {
 	 * a chart. */
 	uint32_t group_max;
 	bool chart; /* in the order of time */
+	/* Of a chart's events: those of a stack in one step are one, at its begin. 0: each time. */
+	int64_t step_ns;
 	/* Of a pprof file without labels, for a compiler's optimization by profile: so many
 	 * locations of a stack, the innermost, and stacks that are then the same as one sample (0:
 	 * whole stacks; at most QUERY_INNERMOST_MAX); of the called function no line and address.

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: query_range() says which series have something in which steps. Each of these steps is then
- * a tree of its own, by the same labels, of which the kept stacks are summed by group; a group is
- * found among the series by its values.
+ * How: query_range() says which series have something in which steps. One report of the whole range
+ * by the same labels, whose samples are put together by stack and step only, then says what the
+ * kept stacks had; a group is found among the series by its values. Where that takes more memory
+ * than a query may have, it is done in shorter pieces, of whole steps.
  */
 #include "query/report.h"
 
 #include "base/clock.h"
-
-#include <stdlib.h>
 
 struct chooser {
 	const struct query_engine *q;
@@ -16,9 +15,6 @@ struct chooser {
 	struct query_range *range; /* of all stacks; its values are replaced */
 	size_t by_count;
 	struct map index; /* of range->series */
-	uint32_t *at;     /* by series: the next point */
-	int64_t *times;   /* begins of the steps */
-	size_t time_count;
 	struct err *e;
 };
 
@@ -40,37 +36,6 @@ static bool values_equal(const void *ctx, uint32_t series, const void *key)
 	return true;
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x > y) - (x < y);
-}
-
-static enum status find_times(struct chooser *c, struct arena *a)
-{
-	size_t count = 0;
-	for (size_t i = 0; i < c->range->count; i++)
-		count += c->range->series[i].point_count;
-	c->times = ARENA_ARRAY(a, int64_t, count);
-	c->at = ARENA_ARRAY(a, uint32_t, c->range->count);
-	if (!c->times || !c->at)
-		return err_set(c->e, arena_status(a), "%zu points", count);
-	count = 0;
-	for (size_t i = 0; i < c->range->count; i++)
-		for (size_t k = 0; k < c->range->series[i].point_count; k++)
-			c->times[count++] = c->range->series[i].points[k].time_ns;
-	if (count > 1)
-		qsort(c->times, count, sizeof(*c->times), compare_times);
-	for (size_t i = 0; i < count; i++)
-		if (i == 0 || c->times[i] != c->times[i - 1])
-			c->times[c->time_count++] = c->times[i];
-	if (c->time_count > QUERY_CHOSEN_STEPS_MAX)
-		return err_set(c->e, E_LIMIT,
-			"%zu steps of chosen stacks, where %d are the most: choose a longer step",
-			c->time_count, QUERY_CHOSEN_STEPS_MAX);
-	return OK;
-}
-
 /* What all stacks had becomes 0, for the sums of the kept ones. */
 static enum status clear_values(struct chooser *c)
 {
@@ -84,7 +49,7 @@ static enum status clear_values(struct chooser *c)
 	return OK;
 }
 
-/* The point of a group in the step; NULL: the series ended meanwhile. */
+/* The point of a group in the step; NULL: the series began meanwhile. */
 static struct query_range_point *find_point(
 	struct chooser *c, const struct str *values, int64_t time_ns)
 {
@@ -93,43 +58,82 @@ static struct query_range_point *find_point(
 	if (at == MAP_NONE)
 		return NULL;
 	const struct query_range_series *s = &c->range->series[at];
-	while (c->at[at] < s->point_count && s->points[c->at[at]].time_ns < time_ns)
-		c->at[at]++;
-	bool there = c->at[at] < s->point_count && s->points[c->at[at]].time_ns == time_ns;
-	return there ? &s->points[c->at[at]] : NULL;
+	size_t from = 0, to = s->point_count;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (s->points[middle].time_ns < time_ns)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	bool there = from < s->point_count && s->points[from].time_ns == time_ns;
+	return there ? &s->points[from] : NULL;
 }
 
-static void add_groups(struct chooser *c, const struct query_tree *t, int64_t time_ns)
+/* Events are by time, and those of a step by stack, so mostly by group. */
+static void add_events(struct chooser *c, const struct query_tree *t)
 {
 	static const struct str none[QUERY_LABELS_MAX];
 	const struct query_stacks *s = &t->stacks;
 	uint32_t last = UINT32_MAX;
+	int64_t last_ns = 0;
 	struct query_range_point *p = NULL;
-	for (uint32_t i = 0; i < t->count; i++) {
-		uint32_t group = query_stack_group(s, i);
-		if (s->v.v[i].self == 0)
+	for (size_t i = 0; i < s->events.len; i++) {
+		const struct query_event *event = &s->events.v[i];
+		uint32_t group = query_stack_group(s, event->stack);
+		if (t->left_out && t->left_out[event->stack])
 			continue;
-		if (group != last)
-			p = find_point(c, group ? s->groups + group * c->by_count : none, time_ns);
+		if (group != last || event->time_ns != last_ns)
+			p = find_point(
+				c, group ? s->groups + group * c->by_count : none, event->time_ns);
 		last = group;
+		last_ns = event->time_ns;
 		if (p)
-			p->value = query_add(p->value, s->v.v[i].self);
+			p->value = query_add(p->value, event->value);
 	}
 }
 
-static enum status add_step(struct chooser *c, int64_t time_ns, int64_t step_ns)
+static enum status add_piece(struct chooser *c, int64_t from_ns, int64_t to_ns)
 {
 	CLEANUP(arena_deinit) struct arena work;
 	CLEANUP(query_tree_deinit) struct query_tree t = { 0 };
-	struct query_report_request step = *c->r;
-	step.side.from_ns = MAX(step.side.from_ns, time_ns);
-	if (query_sub(step.side.to_ns, time_ns) > step_ns)
-		step.side.to_ns = time_ns + step_ns;
+	struct query_report_request piece = *c->r;
+	piece.side.from_ns = from_ns;
+	piece.side.to_ns = to_ns;
 	arena_init(&work, QUERY_REPORT_BYTES_MAX);
-	enum status s = query_tree_make(&t, c->q, &step, &work, c->e);
+	enum status s = query_tree_make(&t, c->q, &piece, &work, c->e);
 	if (s == OK)
-		add_groups(c, &t, time_ns);
+		add_events(c, &t);
 	return s;
+}
+
+/* From the first point to the last. */
+static enum status add_pieces(struct chooser *c)
+{
+	int64_t step_ns = c->r->step_ns, first = INT64_MAX, last = INT64_MIN;
+	for (size_t i = 0; i < c->range->count; i++) {
+		const struct query_range_series *s = &c->range->series[i];
+		first = MIN(first, s->points[0].time_ns);
+		last = MAX(last, s->points[s->point_count - 1].time_ns);
+	}
+	uint64_t steps =
+		first > last ? 0 : (uint64_t)query_sub(last, first) / (uint64_t)step_ns + 1;
+	uint64_t at = 0, most = steps;
+	while (at < steps) {
+		uint64_t n = MIN(most, steps - at);
+		int64_t begin = first + (int64_t)at * step_ns, end;
+		if (__builtin_add_overflow(begin, (int64_t)n * step_ns, &end))
+			end = INT64_MAX;
+		enum status s =
+			add_piece(c, MAX(begin, c->r->side.from_ns), MIN(end, c->r->side.to_ns));
+		if (s == E_LIMIT && n > 1)
+			most = n / 2;
+		else if (s != OK)
+			return s;
+		else
+			at += n;
+	}
+	return OK;
 }
 
 enum status query_range_chosen(const struct query_engine *q, const struct query_request *r,
@@ -145,15 +149,15 @@ enum status query_range_chosen(const struct query_engine *q, const struct query_
 			QUERY_LABELS_MAX);
 	memcpy(request.labels, by, by_count * sizeof(*by));
 	request.label_count = (uint32_t)by_count;
+	request.chart = true;
+	request.step_ns = r->step_ns;
 	if (!request.deadline_ns)
 		request.deadline_ns = clock_monotonic_ns() + QUERY_TIME_MAX_NS;
 	enum status s = query_range(q, r, by, by_count, a, out, e);
 	if (s == OK)
-		s = find_times(&c, a);
-	if (s == OK)
 		s = clear_values(&c);
-	for (size_t i = 0; s == OK && i < c.time_count; i++)
-		s = add_step(&c, c.times[i], r->step_ns);
+	if (s == OK)
+		s = add_pieces(&c);
 	map_deinit(&c.index);
 	return s;
 }

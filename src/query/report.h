@@ -155,6 +155,7 @@ struct query_tree {
 	int64_t *total;        /* by stack: own and all below, of a sandwich down to the next cut */
 	int64_t *total_diff;   /* NULL: not a comparison */
 	uint8_t *live;         /* by stack: it or something below it is kept and is not nothing */
+	uint8_t *left_out;     /* by stack; NULL: all are kept */
 	uint32_t *first_child; /* live children of i: child[first_child[i] .. first_child[i + 1]) */
 	uint32_t *child;
 	uint32_t *cut; /* by stack, of a sandwich: the one where the function is */

@@ -90,6 +90,7 @@ static void choose_stacks(struct maker *m)
 	for (uint32_t i = 0; i < m->t->count; i++) {
 		if (passes(m, i))
 			continue;
+		m->t->left_out[i] = 1;
 		m->t->filtered = query_add(m->t->filtered, s->v.v[i].self);
 		s->v.v[i].self = 0;
 		if (s->diff.len)
@@ -157,7 +158,7 @@ static enum status reserve(struct maker *m)
 	bool cut = m->r->sandwich.len > 0, calls = m->r->call_count > 0;
 	bool judged = cut || calls || m->r->filter_count > 0;
 	t->count = (uint32_t)t->stacks.v.len;
-	uint64_t each = 2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1 + (judged ? 16 : 0);
+	uint64_t each = 2 * sizeof(int64_t) + 2 * sizeof(uint32_t) + 1 + (judged ? 17 : 0);
 	uint64_t lines = t->stacks.tables.locations.len + t->stacks.tables.lines.len;
 	enum status s = query_stacks_hold(&t->stacks,
 		t->count * each + lines * (sizeof(struct query_line) + sizeof(struct query_key)),
@@ -172,7 +173,8 @@ static enum status reserve(struct maker *m)
 	if (good && m->r->diff)
 		good = (t->total_diff = ARENA_ARRAY(m->a, int64_t, t->count)) != NULL;
 	if (good && judged)
-		good = (m->seen = ARENA_ARRAY(m->a, uint64_t, t->count)) != NULL;
+		good = (m->seen = ARENA_ARRAY(m->a, uint64_t, t->count)) != NULL &&
+		       (t->left_out = ARENA_ARRAY(m->a, uint8_t, t->count)) != NULL;
 	if (good && calls)
 		good = (m->begun = ARENA_ARRAY(m->a, uint32_t, t->count)) != NULL;
 	if (good && cut)

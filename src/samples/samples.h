@@ -52,6 +52,9 @@ struct samples_query {
 	 * period of the answer. */
 	bool times_period;
 	bool each_time; /* collect: samples of different times stay apart, with their times */
+	/* collect: samples of different steps (multiples of it) stay apart, with the begin of the
+	 * step as their time; a gauge is averaged over the time of its step. 0: no steps. */
+	int64_t step_ns;
 	bool durations; /* the answer says how long the profiles took: covered_ns */
 };
 

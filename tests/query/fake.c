@@ -474,7 +474,8 @@ static enum status fake_collect(struct samples_view *v, const struct samples_que
 	EACH_SAMPLE(s)
 	{
 		struct profile_label labels[PARTS_MAX];
-		struct profile_sample sample = { .value = s->value, .time_ns = s->time_ns };
+		int64_t past = q->step_ns ? s->time_ns % q->step_ns : 0;
+		struct profile_sample sample = { .value = s->value, .time_ns = s->time_ns - past };
 		const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
 		uint32_t count = 0;
 		if (!wanted(q, s))

@@ -30,6 +30,20 @@ static int series_of(const struct model_sample *s)
 	return s->comm * MODEL_NODES + s->node;
 }
 
+static int stack_of(const struct profile *p, const struct profile_sample *x)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 4096);
+	const struct profile_stack *st = &p->stacks.v[x->stack];
+	for (uint32_t k = st->count; k-- > 0;) {
+		fx_location_text(p, p->stack_locations.v[st->first + k], &b);
+		buf_u8(&b, ';');
+	}
+	int stack = model_stack_find(buf_view(&b));
+	CHECK(stack >= 0);
+	return stack;
+}
+
 static void check_profile(const struct model *m, const struct model_query *c,
 	const struct profile *p, size_t keep_count)
 {
@@ -39,15 +53,7 @@ static void check_profile(const struct model *m, const struct model_query *c,
 		model_weights(m, c, 0, INT64_MAX, 0, INT64_MAX, weights);
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_sample *x = &p->samples.v[i];
-		CLEANUP(buf_deinit) struct buf b;
-		buf_init(&b, 4096);
-		const struct profile_stack *st = &p->stacks.v[x->stack];
-		for (uint32_t k = st->count; k-- > 0;) {
-			fx_location_text(p, p->stack_locations.v[st->first + k], &b);
-			buf_u8(&b, ';');
-		}
-		int stack = model_stack_find(buf_view(&b));
-		CHECK_CASE(c, stack >= 0);
+		int stack = stack_of(p, x);
 		double want = 0;
 		for (size_t k = 0; k < m->samples.len; k++) {
 			const struct model_sample *s = &m->samples.v[k];
@@ -65,6 +71,38 @@ static void check_profile(const struct model *m, const struct model_query *c,
 	CHECK_CASE(c, fabs(all - got) <= 0.5001 * (gauge ? (double)p->samples.len : 0.01));
 }
 
+/* Of each stack and step, in which a gauge is averaged by itself. */
+static void check_steps(
+	const struct model *m, const struct model_query *c, const struct profile *p, int64_t step)
+{
+	bool gauge = !model_types[c->type].delta;
+	double all = 0, got = 0, weights[MODEL_SERIES];
+	int64_t weighed = -1;
+	for (size_t i = 0; i < p->samples.len; i++)
+		got += (double)p->samples.v[i].value;
+	for (size_t i = 0; i < p->samples.len; i++)
+		CHECK_CASE(c, p->samples.v[i].time_ns % step == 0);
+	for (int64_t begin = T0 - T0 % step; begin < T0 + 100 * SEC; begin += step) {
+		double want[MODEL_STACKS] = { 0 };
+		for (size_t k = 0; k < m->samples.len; k++) {
+			const struct model_sample *s = &m->samples.v[k];
+			if (!model_picks(c, s, begin, begin + step))
+				continue;
+			if (gauge && weighed != begin)
+				model_weights(m, c, 0, INT64_MAX, begin, begin + step, weights);
+			weighed = begin;
+			double value = (double)s->value * (gauge ? weights[series_of(s)] : 1);
+			want[s->stack] += value;
+			all += value;
+		}
+		for (size_t i = 0; i < p->samples.len; i++)
+			if (p->samples.v[i].time_ns == begin)
+				CHECK_CASE(c, fabs(want[stack_of(p, &p->samples.v[i])] -
+						      (double)p->samples.v[i].value) <= 0.5001);
+	}
+	CHECK_CASE(c, fabs(all - got) <= 0.5001 * (gauge ? (double)p->samples.len : 0.01));
+}
+
 static void check(struct store *s, const struct model *m, size_t keep_count)
 {
 	FOR_EACH_CASE (c, model_queries) {
@@ -79,6 +117,10 @@ static void check(struct store *s, const struct model *m, size_t keep_count)
 		CHECK_OK(store_collect(v, q, keep, keep_count, &p, &e), &e);
 		CHECK_OK(profile_validate(&p, &e), &e);
 		check_profile(m, c, &p, keep_count);
+		profile_deinit(&p);
+		q->step_ns = 10 * SEC; /* no finer than times that are merged */
+		CHECK_OK(store_collect(v, q, NULL, 0, &p, &e), &e);
+		check_steps(m, c, &p, q->step_ns);
 		profile_deinit(&p);
 		store_view_close(v);
 		fx_query_end(&f);

@@ -2,8 +2,9 @@
 /*
  * Values are summed by (node, group, period) in each source, then the stacks of nodes that have any
  * are made once, and the sums added to the profile's samples by (stack, group, period). Each period
- * is a head of the profile. Where times are kept apart they are part of these keys.
+ * is a head of the profile. Where times are kept apart, or steps, they are part of these keys.
  */
+#include "store/read/durations.h"
 #include "store/read/gauge.h"
 #include "store/read/groups.h"
 #include "store/read/queries.h"
@@ -17,7 +18,7 @@ struct cell {
 	uint32_t node; /* in the result: stack */
 	uint32_t group;
 	uint32_t head;   /* heads[] */
-	int64_t time_ns; /* 0 where times are put together */
+	int64_t time_ns; /* of a step its begin; 0 where times are put together */
 	int64_t value;
 	double average;
 };
@@ -38,7 +39,8 @@ struct collecting {
 	struct groups groups;
 	struct gauge gauge;
 	bool is_gauge;
-	const double *weights; /* of the source at hand */
+	size_t source_at;      /* of the source at hand: */
+	const double *weights; /* NULL: no gauge, or by step */
 	struct cells source;   /* by node */
 	struct cells result;   /* by stack */
 	struct profile out;
@@ -95,6 +97,23 @@ static enum status cells_find(
 	return OK;
 }
 
+/* What keeps a row apart from others of its stack. */
+static int64_t time_of(const struct samples_query *q, int64_t time_ns)
+{
+	int64_t begin;
+	if (q->step_ns == 0)
+		return q->each_time ? time_ns : 0;
+	if (__builtin_mul_overflow(durations_step(time_ns, q->step_ns), q->step_ns, &begin))
+		begin = INT64_MIN;
+	return begin;
+}
+
+static double weight_of(struct collecting *c, uint32_t series, int64_t time_ns)
+{
+	return c->weights ? c->weights[series]
+			  : gauge_step_weight(&c->gauge, c->source_at, series, time_ns);
+}
+
 static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 {
 	struct collecting *c = ctx;
@@ -109,12 +128,13 @@ static enum status add_rows(void *ctx, const struct scan_rows *r, struct err *e)
 				&(struct cell){ .node = r->node[i],
 					.group = group,
 					.head = c->series_head[r->series[i]],
-					.time_ns = c->q->each_time ? r->time_ns[i] : 0 },
+					.time_ns = time_of(c->q, r->time_ns[i]) },
 				&c->budget, &cell, e);
 		if (s != OK)
 			return s;
-		if (c->weights)
-			cell->average += (double)r->value[i] * c->weights[r->series[i]];
+		if (c->is_gauge)
+			cell->average +=
+				(double)r->value[i] * weight_of(c, r->series[i], r->time_ns[i]);
 		else
 			cell->value = wrap_add(cell->value, r->value[i]);
 		c->first_ns = MIN(c->first_ns, r->time_ns[i]);
@@ -209,7 +229,8 @@ static enum status collect_source(struct collecting *c, size_t i, struct err *e)
 		s = find_heads(c, src, &c->picks[i], e);
 	if (s != OK)
 		return s;
-	c->weights = c->is_gauge ? c->gauge.weights[i] : NULL;
+	c->source_at = i;
+	c->weights = c->is_gauge && c->gauge.weights ? c->gauge.weights[i] : NULL;
 	struct scan scan = { c->v, src, &c->picks[i], c->q,
 		1u << ROW_NODE | 1u << ROW_VALUE | 1u << ROW_TIME | groups_columns(&c->groups) };
 	s = scan_run(&scan, add_rows, c, &c->budget, e);
@@ -254,7 +275,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 			s = add_head(c, f, c->heads.v[cell->head], &heads[cell->head]);
 		struct profile_sample sample = {
 			.value = c->is_gauge ? (int64_t)llround(cell->average) : cell->value,
-			.time_ns = c->q->each_time ? cell->time_ns : c->first_ns,
+			.time_ns = c->q->each_time || c->q->step_ns ? cell->time_ns : c->first_ns,
 			.head = heads[cell->head],
 			.stack = cell->node,
 			.own = labels[cell->group],

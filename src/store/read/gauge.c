@@ -6,6 +6,7 @@
  */
 #include "store/read/gauge.h"
 #include "store/read/cover.h"
+#include "store/read/durations.h"
 #include "store/read/scan.h"
 
 #include <stdlib.h>
@@ -152,6 +153,90 @@ static enum status weigh_points(
 	return s;
 }
 
+/* ---- by step ---- */
+
+static int by_step(const void *a, const void *b, void *ctx)
+{
+	int64_t step_ns = *(const int64_t *)ctx;
+	int64_t x = durations_step(((const struct cover_point *)a)->time_ns, step_ns);
+	int64_t y = durations_step(((const struct cover_point *)b)->time_ns, step_ns);
+	if (x != y)
+		return x < y ? -1 : 1;
+	return by_series_time(a, b);
+}
+
+/* Of the points of one step, which are ascending by series. */
+static enum status weigh_step(struct gauge *g, const struct cover_point *p, size_t n,
+	const struct cover_intervals *x, double *weights, struct err *e)
+{
+	int64_t step = durations_step(p->time_ns, g->step_ns);
+	enum status s = cover_weights(p, n, x, weights, e);
+	for (size_t i = 0; s == OK && i < n; i++)
+		if (i == 0 || p[i].series != p[i - 1].series)
+			g->of_step.v[g->of_step.len++] =
+				(struct gauge_weight){ step, p[i].series, weights[p[i].series] };
+	return s;
+}
+
+static enum status weigh_steps(
+	struct gauge *g, struct gathering *ga, struct budget *b, struct err *e)
+{
+	CLEANUP(free_cleanup) double *weights = NULL;
+	struct cover_intervals x = { 0 };
+	sort_out(ga);
+	struct cover_point *p = ga->points.v;
+	size_t n = ga->points.len;
+	uint64_t room = n * COVER_POINT_BYTES;
+	enum status s = budget_array(b, g->common.keys.len, sizeof(*weights), &weights, e);
+	if (s == OK)
+		s = budget_take(b, room + n * sizeof(struct gauge_weight), e);
+	if (s == OK && !VEC_RESERVE(&g->of_step, n))
+		s = err_set(e, E_NOMEM, "%zu points in time of gauges", n);
+	if (s != OK)
+		return s;
+	s = cover_intervals(p, n, g->common.keys.len, &x, e);
+	if (s == OK && n)
+		qsort_r(p, n, sizeof(*p), by_step, &g->step_ns);
+	for (size_t i = 0, end; s == OK && i < n; i = end) {
+		int64_t step = durations_step(p[i].time_ns, g->step_ns);
+		for (end = i + 1; end < n && durations_step(p[end].time_ns, g->step_ns) == step;)
+			end++;
+		s = weigh_step(g, p + i, end - i, &x, weights, e);
+	}
+	free(x.of);
+	budget_give(b, room);
+	return s;
+}
+
+static int compare_weights(const struct gauge_weight *w, int64_t step, uint32_t series)
+{
+	if (w->step != step)
+		return w->step < step ? -1 : 1;
+	return (w->series > series) - (w->series < series);
+}
+
+double gauge_step_weight(struct gauge *g, size_t i, uint32_t series, int64_t time_ns)
+{
+	int64_t step = durations_step(time_ns, g->step_ns);
+	uint32_t common = g->common.ids[i][series];
+	const struct gauge_weight *v = g->of_step.v;
+	if (g->last < g->of_step.len && compare_weights(&v[g->last], step, common) == 0)
+		return v[g->last].weight;
+	size_t from = 0, to = g->of_step.len;
+	while (from < to) {
+		size_t middle = from + (to - from) / 2;
+		if (compare_weights(&v[middle], step, common) < 0)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	assert(from < g->of_step.len && compare_weights(&v[from], step, common) == 0);
+	g->last = from;
+	return v[from].weight;
+}
+
+/* ---- the whole ---- */
+
 static enum status make_weights(struct gauge *g, struct store_view *v, const struct pick *picks,
 	const struct common_series *c, const double *weights, struct budget *b, struct err *e)
 {
@@ -182,13 +267,19 @@ enum status gauge_init(struct gauge *g, struct store_view *v, const struct pick 
 		ga.ids = c.ids[i];
 		s = scan_run(&scan, gather, &ga, b, e);
 	}
-	if (s == OK)
+	if (s == OK && q->step_ns) {
+		g->step_ns = q->step_ns;
+		g->common = c;
+		c = (struct common_series){ 0 };
+		s = weigh_steps(g, &ga, b, e);
+	} else if (s == OK) {
 		s = weigh_points(&ga, c.keys.len, b, &weights, e);
+	}
 	size_t room = ga.points.cap;
 	VEC_FREE(&ga.points);
 	if (s == OK)
 		budget_give(b, room * sizeof(struct cover_point));
-	if (s == OK)
+	if (s == OK && weights)
 		s = make_weights(g, v, picks, &c, weights, b, e);
 	if (s != OK)
 		gauge_deinit(g);
@@ -200,5 +291,7 @@ void gauge_deinit(struct gauge *g)
 	for (size_t i = 0; g->weights && i < g->source_count; i++)
 		free(g->weights[i]);
 	free(g->weights);
+	common_series_deinit(&g->common);
+	VEC_FREE(&g->of_step);
 	*g = (struct gauge){ 0 };
 }
