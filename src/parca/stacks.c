@@ -8,6 +8,7 @@
 #include "parca/parca.h"
 
 #include "base/lock.h"
+#include "profile/translate.h"
 
 struct generation {
 	struct profile p;
@@ -89,58 +90,18 @@ static bool find(const struct generation *g, struct hash128 key, uint32_t *out)
 
 /* ---- copying a stack from one profile's tables to another's ---- */
 
-static enum status copy_string(
-	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
-{
-	return profile_add_string(to, profile_str(from, id), out);
-}
-
-static enum status copy_function(
-	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
-{
-	const struct profile_function *f = &from->functions.v[id];
-	struct profile_function copy = { .start_line = f->start_line };
-	enum status s = copy_string(to, from, f->name, &copy.name);
-	if (s == OK)
-		s = copy_string(to, from, f->system_name, &copy.system_name);
-	if (s == OK)
-		s = copy_string(to, from, f->filename, &copy.filename);
-	return s == OK ? profile_add_function(to, &copy, out) : s;
-}
-
-static enum status copy_mapping(
-	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
-{
-	struct profile_mapping m = from->mappings.v[id];
-	const struct profile_mapping *f = &from->mappings.v[id];
-	enum status s = copy_string(to, from, f->filename, &m.filename);
-	if (s == OK)
-		s = copy_string(to, from, f->build_id, &m.build_id);
-	return s == OK ? profile_add_mapping(to, &m, out) : s;
-}
-
-static enum status copy_location(
-	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
-{
-	struct profile_location loc = from->locations.v[id];
-	struct profile_line lines[PROFILE_LINES_MAX];
-	enum status s = copy_mapping(to, from, loc.mapping, &loc.mapping);
-	for (uint32_t i = 0; s == OK && i < loc.line_count; i++) {
-		lines[i] = from->lines.v[loc.line_first + i];
-		s = copy_function(to, from, lines[i].function, &lines[i].function);
-	}
-	return s == OK ? profile_add_location(to, &loc, lines, loc.line_count, out) : s;
-}
-
 static enum status copy_stack(
 	struct profile *to, const struct profile *from, uint32_t id, uint32_t *out)
 {
 	const struct profile_stack *stack = &from->stacks.v[id];
+	const struct translate_from symbols = translate_from_profile(from);
 	uint32_t locations[PROFILE_STACK_MAX];
+	struct translate t;
 	enum status s = OK;
+	translate_init(&t, &symbols, &translate_to_profile, to, false, NULL);
 	for (uint32_t i = 0; s == OK && i < stack->count; i++)
-		s = copy_location(
-			to, from, from->stack_locations.v[stack->first + i], &locations[i]);
+		s = translate_location(
+			&t, from->stack_locations.v[stack->first + i], &locations[i]);
 	return s == OK ? profile_add_stack(to, locations, stack->count, out) : s;
 }
 

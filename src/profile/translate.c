@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An element is translated when what it refers to is: texts first, then functions and mappings,
- * then locations. Its new number is remembered, so that it is looked for once, however often it is
- * referred to.
+ * then locations. Its new number is remembered where there is memory for it, so that it is looked
+ * for once, however often it is referred to.
  */
 #include "profile/translate.h"
 
@@ -52,12 +52,30 @@ size_t translate_words(const struct translate_from *from, bool keep_strings)
 void translate_init(struct translate *t, const struct translate_from *from,
 	const struct translate_ops *ops, void *to, bool keep_strings, uint32_t *memory)
 {
-	memset(memory, 0xFF, translate_words(from, keep_strings) * sizeof(*memory));
 	*t = (struct translate){ .from = *from, .ops = ops, .to = to };
+	if (!memory)
+		return;
+	memset(memory, 0xFF, translate_words(from, keep_strings) * sizeof(*memory));
 	t->locations = memory;
 	t->functions = t->locations + from->location_count;
 	t->mappings = t->functions + from->function_count;
 	t->strings = keep_strings ? t->mappings + from->mapping_count : NULL;
+}
+
+static bool is_known(const uint32_t *numbers, uint32_t id, uint32_t *out)
+{
+	if (!numbers || numbers[id] == TRANSLATE_UNSET)
+		return false;
+	*out = numbers[id];
+	return true;
+}
+
+static enum status keep(uint32_t *numbers, uint32_t id, uint32_t added, uint32_t *out)
+{
+	if (numbers)
+		numbers[id] = added;
+	*out = added;
+	return OK;
 }
 
 enum status translate_new_string(struct translate *t, uint32_t id, uint32_t *out)
@@ -65,70 +83,53 @@ enum status translate_new_string(struct translate *t, uint32_t id, uint32_t *out
 	uint32_t added;
 	struct str s = t->from.strings ? strtab_get(t->from.strings, id) : t->from.texts[id];
 	enum status st = t->ops->add_string(t->to, s, &added);
-	if (st != OK)
-		return st;
-	if (t->strings)
-		t->strings[id] = added;
-	*out = added;
-	return OK;
+	return st == OK ? keep(t->strings, id, added, out) : st;
 }
 
 enum status translate_function(struct translate *t, uint32_t id, uint32_t *out)
 {
-	if (t->functions[id] == TRANSLATE_UNSET) {
-		struct profile_function f = t->from.functions[id];
-		uint32_t added;
-		enum status s = translate_string(t, f.name, &f.name);
-		if (s == OK)
-			s = translate_string(t, f.system_name, &f.system_name);
-		if (s == OK)
-			s = translate_string(t, f.filename, &f.filename);
-		if (s == OK)
-			s = t->ops->add_function(t->to, &f, &added);
-		if (s != OK)
-			return s;
-		t->functions[id] = added;
-	}
-	*out = t->functions[id];
-	return OK;
+	if (is_known(t->functions, id, out))
+		return OK;
+	struct profile_function f = t->from.functions[id];
+	uint32_t added;
+	enum status s = translate_string(t, f.name, &f.name);
+	if (s == OK)
+		s = translate_string(t, f.system_name, &f.system_name);
+	if (s == OK)
+		s = translate_string(t, f.filename, &f.filename);
+	if (s == OK)
+		s = t->ops->add_function(t->to, &f, &added);
+	return s == OK ? keep(t->functions, id, added, out) : s;
 }
 
 enum status translate_mapping(struct translate *t, uint32_t id, uint32_t *out)
 {
-	if (t->mappings[id] == TRANSLATE_UNSET) {
-		struct profile_mapping m = t->from.mappings[id];
-		uint32_t added;
-		enum status s = translate_string(t, m.filename, &m.filename);
-		if (s == OK)
-			s = translate_string(t, m.build_id, &m.build_id);
-		if (s == OK)
-			s = t->ops->add_mapping(t->to, &m, &added);
-		if (s != OK)
-			return s;
-		t->mappings[id] = added;
-	}
-	*out = t->mappings[id];
-	return OK;
+	if (is_known(t->mappings, id, out))
+		return OK;
+	struct profile_mapping m = t->from.mappings[id];
+	uint32_t added;
+	enum status s = translate_string(t, m.filename, &m.filename);
+	if (s == OK)
+		s = translate_string(t, m.build_id, &m.build_id);
+	if (s == OK)
+		s = t->ops->add_mapping(t->to, &m, &added);
+	return s == OK ? keep(t->mappings, id, added, out) : s;
 }
 
 enum status translate_location(struct translate *t, uint32_t id, uint32_t *out)
 {
-	if (t->locations[id] == TRANSLATE_UNSET) {
-		struct profile_location l = t->from.locations[id];
-		struct profile_line lines[PROFILE_LINES_MAX];
-		uint32_t added;
-		assert(l.line_count <= PROFILE_LINES_MAX);
-		enum status s = translate_mapping(t, l.mapping, &l.mapping);
-		for (uint32_t i = 0; i < l.line_count && s == OK; i++) {
-			lines[i] = t->from.lines[l.line_first + i];
-			s = translate_function(t, lines[i].function, &lines[i].function);
-		}
-		if (s == OK)
-			s = t->ops->add_location(t->to, &l, lines, l.line_count, &added);
-		if (s != OK)
-			return s;
-		t->locations[id] = added;
+	if (is_known(t->locations, id, out))
+		return OK;
+	struct profile_location l = t->from.locations[id];
+	struct profile_line lines[PROFILE_LINES_MAX];
+	uint32_t added;
+	assert(l.line_count <= PROFILE_LINES_MAX);
+	enum status s = translate_mapping(t, l.mapping, &l.mapping);
+	for (uint32_t i = 0; i < l.line_count && s == OK; i++) {
+		lines[i] = t->from.lines[l.line_first + i];
+		s = translate_function(t, lines[i].function, &lines[i].function);
 	}
-	*out = t->locations[id];
-	return OK;
+	if (s == OK)
+		s = t->ops->add_location(t->to, &l, lines, l.line_count, &added);
+	return s == OK ? keep(t->locations, id, added, out) : s;
 }
