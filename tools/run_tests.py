@@ -22,7 +22,9 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -169,8 +171,8 @@ def configure(build):
     return env
 
 
-def compile_tests(name, tests, env):
-    """Compile what these tests need; False, with the compiler's words, if that fails."""
+def targets_of(name, tests):
+    """What ninja has to make for these tests."""
     files = {t["id"]: t["filename"] for t in introspect(name, "--targets")}
     top = os.path.abspath(name)
     targets = set()
@@ -182,9 +184,14 @@ def compile_tests(name, tests, env):
     for path in (os.path.relpath(f, top) for fs in files.values() for f in fs):
         if path.startswith(extra):
             targets.add(path)
+    return sorted(targets)
+
+
+def compile_tests(name, tests, env):
+    """Compile what these tests need; False, with the compiler's words, if that fails."""
     log = os.path.join(name, "last-build.log")
     print(f"{name}: compiling for {len(tests)} test programs; {log} has the details", flush=True)
-    command = ["ninja", "-C", name, *sorted(targets)]
+    command = ["ninja", "-C", name, *targets_of(name, tests)]
     if sys.stdout.isatty():
         return subprocess.run(command, env=env).returncode == 0
     with open(log, "w", encoding="utf-8") as out:
@@ -192,6 +199,36 @@ def compile_tests(name, tests, env):
     if not good:
         print(pathlib.Path(log).read_text(encoding="utf-8", errors="replace")[-8000:])
     return good
+
+
+class CompileBeside:
+    """Compiles builds at the lowest priority while tests of another one run, for many of them wait.
+
+    Its end is the end of the tests, whether it is done or not: compile_tests() does the rest, and
+    says what is wrong.
+    """
+
+    def __init__(self, builds, mode, folders):
+        commands, env = [], None
+        for build in builds:
+            env = configure(build)
+            name = build[0]
+            command = shlex.join(["ninja", "-C", name, *targets_of(name, tests_of(build, mode, folders))])
+            commands.append(f"{command} >{name}/beside.log 2>&1")
+        self.child = None
+        if commands:
+            command = ["nice", "-n", "19", "sh", "-c", "; ".join(commands)]
+            self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def stop(self):
+        if self.child and self.child.poll() is None:
+            os.killpg(self.child.pid, signal.SIGTERM)  # ninja removes what is half made
+        if self.child:
+            self.child.wait()
+
+
+def tests_of(build, mode, folders):
+    return [t for t in introspect(build[0], "--tests") if wanted(build, mode, folders, suites_of(t))]
 
 
 def run_programs(name, names, env):
@@ -210,12 +247,13 @@ def run_programs(name, names, env):
     return records, run.returncode == 0
 
 
-def run_build(build, mode, folders, skipped_lines):
-    """Compile and run one build's share of the tests; returns (passed, failed, skipped)."""
+def run_build(build, later, mode, folders, skipped_lines):
+    """Compile and run one build's share of the tests; returns (passed, failed, skipped). Builds that
+    come later are compiled beside the tests."""
     name = build[0]
     env = dict(configure(build), **RUNTIME)
     env.update({"long": LONG, "changed": CHANGED}.get(mode, {}))
-    tests = [t for t in introspect(name, "--tests") if wanted(build, mode, folders, suites_of(t))]
+    tests = tests_of(build, mode, folders)
     if not tests:
         known = set().union(*(suites_of(t) for t in introspect(name, "--tests")))
         print(f"no tests of {' '.join(sorted(folders)) or 'no changed folder'}; there are: ", end="")
@@ -226,7 +264,11 @@ def run_build(build, mode, folders, skipped_lines):
         print(f"{name}: the build failed")
         return 0, 1, 0
     compiled = time.monotonic()
-    records, good = run_programs(name, [t["name"] for t in tests], env)
+    beside = CompileBeside(later, mode, folders)
+    try:
+        records, good = run_programs(name, [t["name"] for t in tests], env)
+    finally:
+        beside.stop()
     passed = failed = skipped = 0
     for test, record in records.items():
         p, f, s = counts_of(record)
@@ -289,8 +331,9 @@ def main(arguments):
         return 0
     totals, skipped_lines = [0, 0, 0], []
     results = []
-    for build in [ORDINARY, ADDRESS, THREAD] if mode in ("all", "long") else [ORDINARY]:
-        results.append(run_build(build, mode, folders, skipped_lines))
+    builds = [ORDINARY, ADDRESS, THREAD] if mode in ("all", "long") else [ORDINARY]
+    for at, build in enumerate(builds):
+        results.append(run_build(build, builds[at + 1 :], mode, folders, skipped_lines))
     if mode != "folders":
         results.append(run_command("checks", ["tools/check", "fast"], "."))
     if mode in ("all", "long", "quick"):
