@@ -67,3 +67,17 @@ NODISCARD enum status otlp_encode(const struct profile *p, struct buf *out);
 void otlp_encode_response(const struct otlp_rejects *rejects, struct buf *out);
 NODISCARD enum status otlp_decode_response(
 	struct str message, struct otlp_rejects *out, struct err *e);
+
+/* ---- the context of a process (OTEP 4719, processcontext/v1development) ---- */
+
+/* Of its resource; further ones, and those whose key or value is longer, are left out. */
+#define OTLP_CONTEXT_ATTRIBUTES_MAX 64
+#define OTLP_CONTEXT_KEY_BYTES_MAX 128
+#define OTLP_CONTEXT_VALUE_BYTES_MAX 256
+
+/* The texts are valid UTF-8 without NUL, and live as long as the call. */
+typedef void otlp_context_fn(void *ctx, struct str key, struct str value);
+/* A ProcessContext: `fn` gets the attributes of its resource that are texts, bools or whole
+ * numbers, in their order. E_INVALID: malformed; then it was not called. */
+NODISCARD enum status otlp_decode_process_context(
+	struct str message, otlp_context_fn *fn, void *ctx, struct err *e);
