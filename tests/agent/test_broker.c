@@ -383,6 +383,35 @@ static void reads_memory_maps(void **state)
 	broker_stop();
 }
 
+static void reads_what_a_process_publishes(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	const struct broker_config c = { .own_files = { NULL } };
+	static uint8_t got[CONTEXT_MEMORY_BYTES_MAX];
+	static const char text[] = "told";
+	const struct {
+		char signature[8];
+		uint32_t version, bytes;
+		uint64_t published_ns;
+		const char *text;
+	} head = { "OTEL_CTX", 2, sizeof(text), 1, text };
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = (uint64_t)(uintptr_t)page;
+	CHECK(page != MAP_FAILED);
+	memcpy(page, &head, sizeof(head));
+	CHECK_OK(broker_start(&c, &e), &e);
+	assert_int_equal(broker_context(getpid(), at, got), sizeof(text));
+	CHECK(memcmp(got, text, sizeof(text)) == 0);
+	CHECK(broker_context(getpid(), at + 8, got) == -1 && errno == EPROTO);
+	/* A copy of it is in the broker's own memory, and in that of its threads. */
+	CHECK(broker_context(broker_pid(), at, got) == -1 && errno == EPERM);
+	CHECK(broker_jit_read(broker_pid(), at, at, 0, got, 64) == -1 && errno == EPERM);
+	broker_stop();
+	assert_int_equal(broker_context(getpid(), at, got), sizeof(text));
+	munmap(page, 4096);
+}
+
 /* To read, or to drop; then others are served as before. */
 static void waits_no_more_for_what_hangs(struct reading *r, bool in_reading)
 {
@@ -482,6 +511,7 @@ TEST_MAIN(cmocka_unit_test(opens_what_it_may),
 	cmocka_unit_test(says_when_it_is_gone), cmocka_unit_test(asks_nothing_behind_what_hangs),
 	cmocka_unit_test(is_gone_when_it_says_nothing),
 	cmocka_unit_test(opens_others_while_devices_hang), cmocka_unit_test(reads_what_it_holds),
-	cmocka_unit_test(reads_memory_maps), cmocka_unit_test(others_go_on_while_reading_hangs),
+	cmocka_unit_test(reads_memory_maps), cmocka_unit_test(reads_what_a_process_publishes),
+	cmocka_unit_test(others_go_on_while_reading_hangs),
 	cmocka_unit_test(others_go_on_while_closing_hangs), cmocka_unit_test(writes_its_figures),
 	cmocka_unit_test(reads_links_and_control_groups))

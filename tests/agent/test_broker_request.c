@@ -141,8 +141,17 @@ static void reads_each_kind(void **state)
 	buf_u32(&b, BROKER_READ_BYTES_MAX);
 	buf_u64(&b, 6);
 	buf_u64(&b, 7);
+	buf_u64(&b, 8);
 	CHECK_OK(parse(&b, &r, &e), &e);
 	CHECK(r.pid == 5 && r.len == BROKER_READ_BYTES_MAX && r.address == 6 && r.offset == 7);
+	CHECK(r.descriptor == 8);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_CONTEXT);
+	buf_u32(&b, 15);
+	buf_u32(&b, 5);
+	buf_u64(&b, 4096);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.kind == BROKER_CONTEXT && r.pid == 5 && r.address == 4096);
 }
 
 static void refuses_what_is_none(void **state)
@@ -156,11 +165,14 @@ static void refuses_what_is_none(void **state)
 		size_t len;
 	} cases[] = {
 		{ "kind 0", 0, "/proc/1/exe", 11 },
-		{ "kind 11", 11, "/proc/1/exe", 11 },
+		{ "kind 12", 12, "/proc/1/exe", 11 },
 		{ "a list of nobody", BROKER_JIT_LIST, "\0\0\0\0\0\0\0\0\0\0\0\0", 12 },
 		{ "half a list", BROKER_JIT_LIST, "\1\0\0\0\0\0\0\0\0\0\0", 11 },
 		{ "nothing of an object", BROKER_JIT_READ,
-			"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24 },
+			"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+			"\0\0\0\0\0\0\0\0",
+			32 },
+		{ "a context of nobody", BROKER_CONTEXT, "\0\0\0\0\0\0\0\0\0\0\0\0", 12 },
 		{ "to hold no path", BROKER_HOLD, "\0\0\0\0", 4 },
 		{ "to hold half a flag", BROKER_HOLD, "\0\0", 2 },
 		{ "to read nothing", BROKER_READ, "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16 },

@@ -20,6 +20,8 @@ static uint64_t at(const void *p)
 	return (uint64_t)(uintptr_t)p;
 }
 
+#define DESCRIPTOR at(&__jit_debug_descriptor)
+
 static ssize_t list(void)
 {
 	return jit_memory_list((int)getpid(), at(&__jit_debug_descriptor), found);
@@ -97,21 +99,24 @@ static void reads_an_object_and_no_more(void **state)
 	int pid = (int)getpid();
 	size_t len = (size_t)first.entry.bytes;
 	registered_add(&first);
-	assert_int_equal(jit_memory_read(pid, at(&first.entry), 0, &copy, sizeof(copy)), len);
+	assert_int_equal(
+		jit_memory_read(pid, DESCRIPTOR, at(&first.entry), 0, &copy, sizeof(copy)), len);
 	assert_memory_equal(&copy, &first, len);
-	assert_int_equal(jit_memory_read(pid, at(&first.entry), len - 3, &copy, 64), 3);
-	assert_int_equal(jit_memory_read(pid, at(&first.entry), len, &copy, 64), 0);
-	assert_int_equal(jit_memory_read(pid, at(&first.entry), INT64_MAX, &copy, 64), 0);
-	CHECK(jit_memory_read(pid, at(&first), 0, &copy, 64) == -1 && errno == ENOEXEC);
-	CHECK(jit_memory_read(pid, 16, 0, &copy, 64) == -1 && errno == ENOEXEC);
+	assert_int_equal(jit_memory_read(pid, DESCRIPTOR, at(&first.entry), len - 3, &copy, 64), 3);
+	assert_int_equal(jit_memory_read(pid, DESCRIPTOR, at(&first.entry), len, &copy, 64), 0);
+	assert_int_equal(
+		jit_memory_read(pid, DESCRIPTOR, at(&first.entry), INT64_MAX, &copy, 64), 0);
+	CHECK(jit_memory_read(pid, DESCRIPTOR, at(&first), 0, &copy, 64) == -1 && errno == ENOEXEC);
+	CHECK(jit_memory_read(pid, DESCRIPTOR, 16, 0, &copy, 64) == -1 && errno == ENOEXEC);
 	first.head.e_ident[0] = 0;
-	CHECK(jit_memory_read(pid, at(&first.entry), 0, &copy, 64) == -1 && errno == ENOEXEC);
+	CHECK(jit_memory_read(pid, DESCRIPTOR, at(&first.entry), 0, &copy, 64) == -1 &&
+		errno == ENOEXEC);
 }
 
 static ssize_t read_first(void)
 {
 	char copy[64];
-	return jit_memory_read((int)getpid(), at(&first.entry), 0, copy, sizeof(copy));
+	return jit_memory_read((int)getpid(), DESCRIPTOR, at(&first.entry), 0, copy, sizeof(copy));
 }
 
 static void reads_no_entry_that_is_not_in_a_list(void **state)
@@ -124,8 +129,14 @@ static void reads_no_entry_that_is_not_in_a_list(void **state)
 	CHECK(read_first() == -1 && errno == ENOEXEC);
 	first.entry.previous = (struct registered_entry *)16;
 	CHECK(read_first() == -1 && errno == ENOEXEC);
+	/* Nothing is before it, and it is not the first one. */
 	first.entry.previous = NULL;
+	CHECK(read_first() == -1 && errno == ENOEXEC);
+	__jit_debug_descriptor.first = &first.entry;
 	assert_int_equal(read_first(), 64);
+	__jit_debug_descriptor.version = 2;
+	CHECK(read_first() == -1 && errno == ENOEXEC);
+	__jit_debug_descriptor.version = 1;
 	first.entry.next = &second.entry;
 	CHECK(read_first() == -1 && errno == ENOEXEC);
 }
@@ -137,7 +148,8 @@ static void reads_no_library_of_the_dynamic_linker(void **state)
 	char copy[64];
 	int count = 0;
 	for (const struct link_map *l = _r_debug.r_map; l; l = l->l_next, count++)
-		CHECK(jit_memory_read((int)getpid(), at(&l->l_addr) - 16, 0, copy, 64) == -1);
+		CHECK(jit_memory_read(
+			      (int)getpid(), DESCRIPTOR, at(&l->l_addr) - 16, 0, copy, 64) == -1);
 	CHECK(count > 1);
 }
 
@@ -149,10 +161,12 @@ static void reads_up_to_what_is_mapped(void **state)
 	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	CHECK(pages != MAP_FAILED && munmap(pages + 4096, 4096) == 0);
 	memcpy(pages, &first, sizeof(first));
+	registered_add(&first);
 	first.entry.object = pages;
 	first.entry.bytes = 8192;
-	assert_int_equal(jit_memory_read((int)getpid(), at(&first.entry), 4090, copy, 64), 6);
-	CHECK(jit_memory_read((int)getpid(), at(&first.entry), 4096, copy, 64) == -1);
+	assert_int_equal(
+		jit_memory_read((int)getpid(), DESCRIPTOR, at(&first.entry), 4090, copy, 64), 6);
+	CHECK(jit_memory_read((int)getpid(), DESCRIPTOR, at(&first.entry), 4096, copy, 64) == -1);
 	munmap(pages, 4096);
 }
 

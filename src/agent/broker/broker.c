@@ -460,29 +460,45 @@ static ssize_t request_bytes(
 	return error ? fail(error) : (ssize_t)a.text_len;
 }
 
-ssize_t broker_jit_list(
-	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX])
+/* A question of kind 9 or 11. */
+static ssize_t ask_memory(int pid, enum broker_kind kind, uint64_t address, void *out, size_t size)
 {
 	uint8_t payload[12];
 	memcpy(payload, &pid, sizeof(pid));
-	memcpy(payload + sizeof(pid), &descriptor, sizeof(descriptor));
-	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_JIT_LIST,
-		str_make(payload, sizeof(payload)), out, JIT_MEMORY_OBJECTS_MAX * sizeof(*out));
+	memcpy(payload + sizeof(pid), &address, sizeof(address));
+	return request_bytes(DEVICE_PROCESS | (uint32_t)pid, kind,
+		str_make(payload, sizeof(payload)), out, size);
+}
+
+ssize_t broker_jit_list(
+	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX])
+{
+	ssize_t n = ask_memory(
+		pid, BROKER_JIT_LIST, descriptor, out, JIT_MEMORY_OBJECTS_MAX * sizeof(*out));
 	if (n < 0 && errno == ENOSYS)
 		return jit_memory_list(pid, descriptor, out);
 	return n < 0 ? n : n / (ssize_t)sizeof(*out);
 }
 
-ssize_t broker_jit_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len)
+ssize_t broker_jit_read(
+	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len)
 {
 	const struct {
 		uint32_t pid, len;
-		uint64_t entry, offset;
+		uint64_t entry, offset, descriptor;
 	} payload = { (uint32_t)pid, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), entry,
-		offset };
+		offset, descriptor };
 	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_JIT_READ,
 		str_make(&payload, sizeof(payload)), out, payload.len);
-	return n < 0 && errno == ENOSYS ? jit_memory_read(pid, entry, offset, out, len) : n;
+	if (n < 0 && errno == ENOSYS)
+		return jit_memory_read(pid, descriptor, entry, offset, out, len);
+	return n;
+}
+
+ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_MAX])
+{
+	ssize_t n = ask_memory(pid, BROKER_CONTEXT, head, out, CONTEXT_MEMORY_BYTES_MAX);
+	return n < 0 && errno == ENOSYS ? context_memory_read(pid, head, out) : n;
 }
 
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset)

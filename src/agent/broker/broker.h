@@ -12,6 +12,7 @@
 #pragma once
 
 #include "agent/broker/cgroupid.h"
+#include "agent/broker/context_memory.h"
 #include "agent/broker/jit_memory.h"
 #include "agent/broker/privilege.h"
 #include "agent/broker/privileged_open.h"
@@ -105,7 +106,10 @@ ssize_t broker_read_mapping(int pid, const char *link, char *out, size_t size);
 /* As jit_memory_list() and jit_memory_read(), at most BROKER_READ_BYTES_MAX. */
 ssize_t broker_jit_list(
 	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
-ssize_t broker_jit_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len);
+ssize_t broker_jit_read(
+	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len);
+/* As context_memory_read(). */
+ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_MAX]);
 /* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
 /* To be closed: now, or where it is not to be asked now by broker_drop_late(). */

@@ -185,6 +185,7 @@ enum status broker_request_parse(struct str message, struct broker_request *out,
 		out->handle = reader_u32(&r);
 		break;
 	case BROKER_JIT_LIST:
+	case BROKER_CONTEXT:
 		out->pid = reader_u32(&r);
 		out->address = reader_u64(&r);
 		if (out->pid == 0 || out->pid > INT32_MAX)
@@ -195,6 +196,7 @@ enum status broker_request_parse(struct str message, struct broker_request *out,
 		out->len = reader_u32(&r);
 		out->address = reader_u64(&r);
 		out->offset = reader_u64(&r);
+		out->descriptor = reader_u64(&r);
 		if (out->pid == 0 || out->pid > INT32_MAX || out->len == 0 ||
 			out->len > BROKER_READ_BYTES_MAX || out->offset > INT64_MAX)
 			return err_set(e, E_INVALID, "request %u: pid %u, %u bytes at +%llu",

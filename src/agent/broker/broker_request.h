@@ -18,6 +18,7 @@ enum broker_kind {
 	BROKER_DROP = 8,
 	BROKER_JIT_LIST = 9,
 	BROKER_JIT_READ = 10,
+	BROKER_CONTEXT = 11,
 };
 
 struct broker_request {
@@ -29,8 +30,9 @@ struct broker_request {
 	bool below_is_disk;
 	uint32_t handle, len;
 	uint64_t offset;
-	uint32_t pid;     /* kinds 9 and 10 */
-	uint64_t address; /* of the descriptor, of the entry */
+	uint32_t pid;        /* kinds 9 to 11 */
+	uint64_t address;    /* of the descriptor, of the entry, of the head */
+	uint64_t descriptor; /* kind 10 */
 };
 
 /* The answer of kind 6 where the file is pinned. */

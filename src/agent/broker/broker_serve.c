@@ -2,12 +2,13 @@
 /*
  * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
  * between requests but the files that are pinned, no byte of an opened file is looked at but for
- * the first four, and no memory is asked for. Of a process' memory: jit_memory.h.
+ * the first four, and no memory is asked for. Of a process' memory: jit_memory.h, context_memory.h.
  */
 #include "agent/broker/broker_serve.h"
 
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
+#include "agent/broker/context_memory.h"
 #include "agent/broker/jit_memory.h"
 #include "agent/broker/perfmap_open.h"
 #include "agent/broker/pinned_files.h"
@@ -63,6 +64,7 @@ struct channel {
 	struct pinned_files_answer pinned;
 };
 static_assert(BROKER_READ_BYTES_MAX >= PATH_MAX, "the text of a link");
+static_assert(BROKER_READ_BYTES_MAX >= CONTEXT_MEMORY_BYTES_MAX, "a context");
 static_assert(BROKER_READ_BYTES_MAX >= JIT_MEMORY_OBJECTS_MAX * sizeof(struct jit_memory_object),
 	"a list");
 
@@ -227,22 +229,28 @@ static int slab_for(struct broker *b)
 	return fd;
 }
 
-static bool jit_list_for(struct channel *c, struct str *out_text)
+/* Its own memory is nobody's; a number of one of its threads leads there, too. */
+static bool is_own_memory(uint32_t pid)
 {
-	struct jit_memory_object *found = (void *)c->text;
-	ssize_t n = jit_memory_list((int)c->request.pid, c->request.address, found);
-	if (n >= 0)
-		*out_text = str_make(found, (size_t)n * sizeof(*found));
-	return n >= 0;
+	char path[48];
+	snprintf(path, sizeof(path), "/proc/self/task/%u", pid);
+	CLEANUP(fd_cleanup) int fd = open(path, O_PATH | O_CLOEXEC);
+	return fd >= 0;
 }
 
-static bool jit_read_for(struct channel *c, struct str *out_text)
+/* The length of the answer; -1 with errno. */
+static ssize_t memory_for(struct channel *c)
 {
 	const struct broker_request *r = &c->request;
-	ssize_t n = jit_memory_read((int)r->pid, r->address, r->offset, c->text, r->len);
-	if (n >= 0)
-		*out_text = str_make(c->text, (size_t)n);
-	return n >= 0;
+	int pid = (int)r->pid;
+	if (is_own_memory(r->pid))
+		return fail(EPERM);
+	if (r->kind == BROKER_CONTEXT)
+		return context_memory_read(pid, r->address, (void *)c->text);
+	if (r->kind == BROKER_JIT_READ)
+		return jit_memory_read(pid, r->descriptor, r->address, r->offset, c->text, r->len);
+	ssize_t n = jit_memory_list(pid, r->address, (void *)c->text);
+	return n < 0 ? n : n * (ssize_t)sizeof(struct jit_memory_object);
 }
 
 /* ---- one request ---- */
@@ -331,11 +339,13 @@ static void handle(struct channel *c, size_t len)
 		done = pinned_files_drop(&c->b->pinned, r->handle) == 0;
 		break;
 	case BROKER_JIT_LIST:
-		done = jit_list_for(c, &text);
-		break;
 	case BROKER_JIT_READ:
-		done = jit_read_for(c, &text);
+	case BROKER_CONTEXT: {
+		ssize_t n = memory_for(c);
+		done = n >= 0;
+		text = str_make(c->text, done ? (size_t)n : 0);
 		break;
+	}
 	}
 	answer(c, done ? 0 : errno ? errno : ENOENT, text, fd);
 }

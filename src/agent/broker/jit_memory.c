@@ -2,8 +2,9 @@
 /*
  * The list may be changed while it is read, or lead in a circle: each step is one read, and the
  * number of steps is bounded. What is no object is left out. An object is read where its entry says
- * that it is, and only if the neighbours of the entry lead back to it: much else in a process is a
- * pointer to an ELF file and a number, as the dynamic linker's list of libraries.
+ * that it is, and only if what is before the entry and behind it lead back to it: much else in a
+ * process is a pointer to an ELF file and a number, as the dynamic linker's list of libraries.
+ * Before the first entry is the descriptor.
  */
 #include "agent/broker/jit_memory.h"
 
@@ -55,9 +56,18 @@ static bool is_object(int memory, const struct entry *e)
 	       memcmp(magic, ELFMAG, SELFMAG) == 0;
 }
 
-static bool is_linked(int memory, uint64_t at, const struct entry *e)
+static bool is_descriptor(int memory, uint64_t at, struct descriptor *out)
+{
+	return read_all(memory, at, out, sizeof(*out)) && out->version == VERSION &&
+	       out->action <= ACTION_MAX;
+}
+
+static bool is_linked(int memory, uint64_t descriptor, uint64_t at, const struct entry *e)
 {
 	struct entry near;
+	struct descriptor d;
+	if (!is_descriptor(memory, descriptor, &d) || (!e->previous && d.first != at))
+		return false;
 	bool is_next =
 		!e->next || (read_all(memory, e->next, &near, sizeof(near)) && near.previous == at);
 	return is_next && (!e->previous || (read_all(memory, e->previous, &near, sizeof(near)) &&
@@ -73,8 +83,7 @@ ssize_t jit_memory_list(
 	CLEANUP(fd_cleanup) int memory = open_memory(pid);
 	if (memory < 0)
 		return -1;
-	if (!read_all(memory, descriptor, &d, sizeof(d)) || d.version != VERSION ||
-		d.action > ACTION_MAX)
+	if (!is_descriptor(memory, descriptor, &d))
 		return fail(EPROTO);
 	uint64_t at = d.first;
 	for (int i = 0; i < JIT_MEMORY_OBJECTS_MAX && at; i++) {
@@ -87,13 +96,14 @@ ssize_t jit_memory_list(
 	return (ssize_t)count;
 }
 
-ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len)
+ssize_t jit_memory_read(
+	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len)
 {
 	struct entry e;
 	CLEANUP(fd_cleanup) int memory = open_memory(pid);
 	if (memory < 0)
 		return -1;
-	if (!read_all(memory, entry, &e, sizeof(e)) || !is_linked(memory, entry, &e) ||
+	if (!read_all(memory, entry, &e, sizeof(e)) || !is_linked(memory, descriptor, entry, &e) ||
 		!is_object(memory, &e))
 		return fail(ENOEXEC);
 	if (offset >= e.bytes)

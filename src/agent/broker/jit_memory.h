@@ -29,5 +29,7 @@ struct jit_memory_object {
  * where there is no such descriptor. */
 ssize_t jit_memory_list(
 	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
-/* As pread(2) within the object of an entry; ENOEXEC: it is none, or the list is being changed. */
-ssize_t jit_memory_read(int pid, uint64_t entry, uint64_t offset, void *out, size_t len);
+/* As pread(2) within the object of an entry; ENOEXEC: it is none of the descriptor's, or the list
+ * is being changed. */
+ssize_t jit_memory_read(
+	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len);

@@ -42,13 +42,19 @@ static bool is_seen(const struct jitobjects *o, uint64_t hash)
 	       bsearch(&hash, o->seen, o->seen_count, sizeof(*o->seen), by_value) != NULL;
 }
 
+struct whose {
+	int pid;
+	uint64_t descriptor;
+};
+
 /* How many bytes there were before the end, or an error. */
-static size_t fetch(int pid, const struct jit_memory_object *x, uint8_t *out)
+static size_t fetch(struct whose of, const struct jit_memory_object *x, uint8_t *out)
 {
 	size_t at = 0;
 	ssize_t n = 1;
 	while (n > 0 && at < x->bytes) {
-		n = broker_jit_read(pid, x->entry, at, out + at, (size_t)x->bytes - at);
+		n = broker_jit_read(
+			of.pid, of.descriptor, x->entry, at, out + at, (size_t)x->bytes - at);
 		at += n > 0 ? (size_t)n : 0;
 	}
 	return at;
@@ -67,11 +73,11 @@ static void add(struct jit_map *map, struct lock *lock, struct str bytes, uint64
 }
 
 /* Whole; *cost grows whatever comes of it. */
-static bool read_object(int pid, const struct jit_memory_object *x, struct jit_map *map,
+static bool read_object(struct whose of, const struct jit_memory_object *x, struct jit_map *map,
 	struct lock *lock, uint64_t since_ns, uint64_t *cost)
 {
 	uint8_t *bytes = x->bytes <= JIT_OBJECT_BYTES_MAX ? malloc((size_t)x->bytes) : NULL;
-	size_t len = bytes ? fetch(pid, x, bytes) : 0;
+	size_t len = bytes ? fetch(of, x, bytes) : 0;
 	bool is_whole = len && len == x->bytes;
 	if (is_whole)
 		add(map, lock, str_make(bytes, len), since_ns);
@@ -109,13 +115,14 @@ uint64_t jitobjects_read(struct jitobjects *o, int pid, struct jit_map *map, str
 		return 0;
 	r->count = 0;
 	for (uint32_t i = 0; i < o->descriptor_count; i++) {
-		ssize_t n = broker_jit_list(pid, o->descriptors[i], r->objects);
+		const struct whose of = { pid, o->descriptors[i] };
+		ssize_t n = broker_jit_list(pid, of.descriptor, r->objects);
 		done += n > 0 ? (uint64_t)n * LISTED_BYTES : 0;
 		while (n-- > 0) { /* the last one was registered first */
 			const struct jit_memory_object *x = &r->objects[n];
 			uint64_t hash = hash_of(x);
 			if (is_seen(o, hash) ||
-				(done < budget && read_object(pid, x, map, lock, since_ns, &done)))
+				(done < budget && read_object(of, x, map, lock, since_ns, &done)))
 				r->now[r->count++] = hash;
 		}
 	}
