@@ -244,6 +244,7 @@ net_handler_fn server_pyroscope_nothing;
 /* For those that would need more: unimplemented, and what is used instead. */
 net_handler_fn server_pyroscope_no_github;
 net_handler_fn server_pyroscope_no_files;
+net_handler_fn server_pyroscope_no_rules;
 net_handler_fn server_pyroscope_no_debuginfo;
 net_handler_fn server_pyroscope_decline; /* an upload of debug information */
 net_handler_fn server_pyroscope_version;
@@ -292,9 +293,12 @@ net_handler_fn server_otlp_traces;
 net_handler_fn server_otlp_logs;
 net_handler_fn server_otlp_metrics;
 
-/* notes.c: saved views and annotations */
+/* notes.c: saved views and annotations; settings.v1.SettingsService */
 net_handler_fn server_handle_views;
 net_handler_fn server_handle_annotations;
+net_handler_fn server_settings_get;
+net_handler_fn server_settings_set;
+net_handler_fn server_settings_delete;
 
 /* targets.c: parca.scrape.v1alpha1.ScrapeService, and POST /-/reload */
 net_handler_fn server_targets;

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people note down: views of the page by name, and annotations of instants
- * (docs/formats/notes.md). How: a tenant's notes are one small file, read as a whole for each
- * request and replaced as a whole by each change, under one lock.
+ * What people note down: views of the page by name, annotations of instants, and the settings of
+ * Profiles Drilldown, which come as settings.v1 (docs/formats/notes.md). How: a tenant's notes are
+ * one small file, read as a whole for each request and replaced as a whole by each change, under
+ * one lock.
  */
 #include "base/arena.h"
 #include "base/clock.h"
 #include "os/os.h"
+#include "pb/pb.h"
 #include "query/query.h"
 #include "server/internal.h"
 
@@ -17,19 +19,21 @@
 #define ARENA_BYTES_MAX ((size_t)32 << 20)
 #define PATH_BYTES 4096
 #define HEAD "firn notes 1"
-/* Of a tenant. More views are refused; of more annotations the oldest go. */
+/* Of a tenant. More views and settings are refused; of more annotations the oldest go. */
 #define VIEWS_MAX 500
 #define ANNOTATIONS_MAX 2000
+#define SETTINGS_MAX 100
+#define NOTES_MAX (VIEWS_MAX + ANNOTATIONS_MAX + SETTINGS_MAX)
 #define NAME_BYTES_MAX 120
 #define VALUE_BYTES_MAX 4096
 
-enum kind { VIEW, ANNOTATION };
-static const char *const kinds[] = { [VIEW] = "view", [ANNOTATION] = "annotation" };
+enum kind { VIEW, ANNOTATION, SETTING, KINDS };
+static const char *const kinds[KINDS] = { "view", "annotation", "setting" };
 
 struct note {
 	enum kind kind;
 	int64_t time_ms;
-	struct str name; /* of a view; the text of an annotation */
+	struct str name; /* of a view or a setting; the text of an annotation */
 	struct str value;
 };
 
@@ -71,10 +75,12 @@ static bool parse_line(struct str line, struct note *out)
 		!str_split(&line, '\t', &out->name) || !str_parse_u64(time, 10, &ms) ||
 		ms > INT64_MAX)
 		return false;
-	out->kind = str_eq(kind, str_of(kinds[VIEW])) ? VIEW : ANNOTATION;
 	out->time_ms = (int64_t)ms;
 	out->value = line;
-	return out->kind == VIEW || str_eq(kind, str_of(kinds[ANNOTATION]));
+	for (out->kind = VIEW; out->kind < KINDS; out->kind++)
+		if (str_eq(kind, str_of(kinds[out->kind])))
+			return true;
+	return false;
 }
 
 static enum status parse(struct notes *n, struct str text)
@@ -85,7 +91,7 @@ static enum status parse(struct notes *n, struct str text)
 		return err_set(n->e, E_CORRUPT, "%s: line 1 is not \"" HEAD "\"", n->path);
 	while (str_split(&text, '\n', &line)) {
 		lines++;
-		if (n->count == VIEWS_MAX + ANNOTATIONS_MAX || !parse_line(line, &n->v[n->count]))
+		if (n->count == NOTES_MAX || !parse_line(line, &n->v[n->count]))
 			return err_set(n->e, E_CORRUPT, "%s: line %zu is no note", n->path, lines);
 		n->count++;
 	}
@@ -97,7 +103,7 @@ static enum status load(struct notes *n)
 	CLEANUP(buf_deinit) struct buf file;
 	buf_init(&file, FILE_BYTES_MAX);
 	/* Room for one more. */
-	n->v = ARENA_ARRAY(&n->a, struct note, VIEWS_MAX + ANNOTATIONS_MAX + 1);
+	n->v = ARENA_ARRAY(&n->a, struct note, NOTES_MAX + 1);
 	if (!n->v)
 		return err_set(n->e, arena_status(&n->a), "notes");
 	enum status st = find_path(n);
@@ -127,17 +133,22 @@ static enum status store(struct notes *n)
 
 /* ---- changes ---- */
 
-/* A text of a request, which becomes a part of a line. */
+/* A text that becomes a part of a line. */
+static enum status check_text(struct notes *n, const char *key, struct str text, size_t most)
+{
+	if (text.len > most)
+		return err_set(n->e, E_LIMIT, "%s: %zu bytes, at most %zu", key, text.len, most);
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.p[i] < ' ')
+			return err_set(n->e, E_INVALID, "%s: control characters", key);
+	return str_is_utf8(text) ? OK : err_set(n->e, E_INVALID, "%s: not UTF-8", key);
+}
+
 static enum status take(struct notes *n, const char *key, size_t most, struct str *out)
 {
 	if (!net_query_param(n->r, key, 0, &n->a, out) || out->len == 0)
 		return err_set(n->e, E_INVALID, "%s: a text is expected", key);
-	if (out->len > most)
-		return err_set(n->e, E_LIMIT, "%s: %zu bytes, at most %zu", key, out->len, most);
-	for (size_t i = 0; i < out->len; i++)
-		if ((unsigned char)out->p[i] < ' ')
-			return err_set(n->e, E_INVALID, "%s: control characters", key);
-	return str_is_utf8(*out) ? OK : err_set(n->e, E_INVALID, "%s: not UTF-8", key);
+	return check_text(n, key, *out, most);
 }
 
 static void drop(struct notes *n, size_t at)
@@ -158,6 +169,13 @@ static size_t count_of(const struct notes *n, enum kind kind, size_t *out_first)
 	return count;
 }
 
+static void drop_named(struct notes *n, enum kind kind, struct str name)
+{
+	for (size_t i = n->count; i-- > 0;)
+		if (n->v[i].kind == kind && str_eq(n->v[i].name, name))
+			drop(n, i);
+}
+
 static enum status change_views(struct notes *n)
 {
 	struct note view = { .kind = VIEW, .time_ms = clock_realtime_ns() / NS_PER_MS };
@@ -173,9 +191,7 @@ static enum status change_views(struct notes *n)
 			"the question mark on, is expected");
 	if (st != OK)
 		return st;
-	for (size_t i = n->count; i-- > 0;)
-		if (n->v[i].kind == VIEW && str_eq(n->v[i].name, view.name))
-			drop(n, i);
+	drop_named(n, VIEW, view.name);
 	if (gone)
 		return store(n);
 	if (count_of(n, VIEW, &first) >= VIEWS_MAX)
@@ -281,4 +297,117 @@ void server_handle_views(void *ctx, const struct net_request *r, struct net_resp
 void server_handle_annotations(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	answer((struct server *)ctx, r, ANNOTATION, out);
+}
+
+/* ---- settings.v1 ---- */
+
+static enum status malformed(struct notes *n)
+{
+	return err_set(n->e, E_INVALID, "a field of the message is malformed");
+}
+
+/* Setting { name = 1; value = 2; modifiedAt = 3 }; the time is ours. */
+static void put_setting(struct buf *out, const struct note *setting)
+{
+	size_t begun = pb_begin(out, 1);
+	pb_put_str(out, 1, setting->name);
+	pb_put_str(out, 2, setting->value);
+	pb_put_i64(out, 3, setting->time_ms);
+	pb_end(out, begun);
+}
+
+/* GetSettingsResponse { settings = 1 } */
+static enum status get_settings(struct notes *n, struct buf *out)
+{
+	for (size_t i = 0; i < n->count; i++)
+		if (n->v[i].kind == SETTING)
+			put_setting(out, &n->v[i]);
+	return OK;
+}
+
+/* SetSettingsRequest { setting = 1 }, SetSettingsResponse { setting = 1 } */
+static enum status set_setting(struct notes *n, struct buf *out)
+{
+	struct note setting = { .kind = SETTING, .time_ms = clock_realtime_ns() / NS_PER_MS };
+	struct reader r = reader_over(n->r->body.p, n->r->body.len);
+	struct pb_field f;
+	size_t first;
+	while (pb_next(&r, &f)) {
+		struct reader inner = pb_message(&f);
+		struct pb_field k;
+		if (f.number != 1 || f.wire != PB_BYTES)
+			continue;
+		while (pb_next(&inner, &k))
+			if (k.wire == PB_BYTES && (k.number == 1 || k.number == 2))
+				*(k.number == 1 ? &setting.name : &setting.value) = k.bytes;
+		if (inner.failed)
+			return malformed(n);
+	}
+	if (r.failed)
+		return malformed(n);
+	if (setting.name.len == 0)
+		return err_set(n->e, E_INVALID, "setting.name: a text is expected");
+	enum status st = check_text(n, "setting.name", setting.name, NAME_BYTES_MAX);
+	if (st == OK)
+		st = check_text(n, "setting.value", setting.value, VALUE_BYTES_MAX);
+	if (st != OK)
+		return st;
+	drop_named(n, SETTING, setting.name);
+	if (count_of(n, SETTING, &first) >= SETTINGS_MAX)
+		return err_set(n->e, E_LIMIT, "there are %d settings: delete one", SETTINGS_MAX);
+	n->v[n->count++] = setting;
+	put_setting(out, &setting);
+	return store(n);
+}
+
+/* DeleteSettingsRequest { name = 1 } */
+static enum status delete_setting(struct notes *n, struct buf *out)
+{
+	struct reader r = reader_over(n->r->body.p, n->r->body.len);
+	struct pb_field f;
+	struct str name = STR("");
+	size_t before = n->count;
+	(void)out;
+	while (pb_next(&r, &f))
+		if (f.number == 1 && f.wire == PB_BYTES)
+			name = f.bytes;
+	if (r.failed)
+		return malformed(n);
+	drop_named(n, SETTING, name);
+	return n->count < before ? store(n) : OK;
+}
+
+static void answer_settings(struct server *s, const struct net_request *r, struct net_response *out,
+	enum status (*fn)(struct notes *n, struct buf *out))
+{
+	struct err e = { 0 };
+	if (!server_is_ready(s, out))
+		return;
+	struct notes n = { .s = s, .r = r, .e = &e };
+	arena_init(&n.a, ARENA_BYTES_MAX);
+	pthread_mutex_lock(&s->notes_lock);
+	enum status st = load(&n);
+	if (st == OK)
+		st = fn(&n, &out->body);
+	pthread_mutex_unlock(&s->notes_lock);
+	if (st != OK) {
+		buf_clear(&out->body);
+		net_fail(out, st, &e);
+	}
+	arena_deinit(&n.a);
+}
+
+void server_settings_get(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer_settings((struct server *)ctx, r, out, get_settings);
+}
+
+void server_settings_set(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer_settings((struct server *)ctx, r, out, set_setting);
+}
+
+void server_settings_delete(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	answer_settings((struct server *)ctx, r, out, delete_setting);
 }

@@ -297,6 +297,7 @@ REFUSAL(server_pyroscope_no_github, "GitHub integration is not configured: firn 
 REFUSAL(server_pyroscope_no_files,
 	"firn keeps no single files: send the profile to /api/push or /ingest with labels of its "
 	"own")
+REFUSAL(server_pyroscope_no_rules, "firn makes no metrics of profiles")
 REFUSAL(server_pyroscope_no_debuginfo, "firn takes debug files by Parca's DebuginfoService")
 
 /* ShouldInitiateUploadResponse { should_initiate_upload = 1, reason = 2 } */

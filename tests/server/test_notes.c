@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saved views and annotations: what is kept, in which order, what is refused, and a damaged file.
- */
+/* Saved views, annotations and settings: what is kept, in which order, what is refused, and a
+ * damaged file. */
 #include "test.h"
 
 #include "ask.h"
+#include "pb/pb.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -133,6 +134,106 @@ static void refuses_what_it_cannot_keep(void **state)
 	CHECK(access(path, F_OK) == 0);
 }
 
+/* The answer to a message of settings.v1, in `body`. */
+static struct str settings(net_handler_fn *fn, const char *tenant, struct buf *message)
+{
+	struct ask a;
+	ask_init(&a, "/", "");
+	a.r.body = buf_view(message);
+	if (tenant)
+		ask_header(&a, "x-scope-orgid", tenant);
+	fn(&s, &a.r, &a.out);
+	http_status = a.out.http_status;
+	bool failed = a.out.status != OK;
+	size_t len = failed ? strlen(a.out.message) : a.out.body.len;
+	CHECK(len < sizeof(body));
+	memcpy(body, failed ? (const void *)a.out.message : (const void *)a.out.body.data, len);
+	body[len] = 0;
+	ask_deinit(&a);
+	buf_clear(message);
+	return str_make(body, len);
+}
+
+static struct str set(struct buf *message, const char *name, struct str value)
+{
+	size_t begun = pb_begin(message, 1);
+	pb_put_str(message, 1, str_of(name));
+	pb_put_str(message, 2, value);
+	pb_put_i64(message, 3, 12345); /* not theirs to say */
+	pb_end(message, begun);
+	return settings(server_settings_set, NULL, message);
+}
+
+/* The value by name in an answer; "": there is none. `count`: how many there are. */
+static struct str value_in(struct str answer, const char *name, size_t *count)
+{
+	struct reader r = reader_over(answer.p, answer.len);
+	struct pb_field f, k;
+	struct str found = STR("");
+	for (*count = 0; pb_next(&r, &f); ++*count) {
+		struct str texts[3] = { 0 };
+		int64_t time_ms = 0;
+		for (struct reader m = pb_message(&f); pb_next(&m, &k);)
+			if (k.wire == PB_BYTES && k.number < 3)
+				texts[k.number] = k.bytes;
+			else
+				time_ms = (int64_t)k.u64;
+		CHECK(time_ms > 1700000000000);
+		if (str_eq(texts[1], str_of(name)))
+			found = texts[2];
+	}
+	CHECK(!r.failed);
+	return found;
+}
+
+static void keeps_settings(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	struct str json = STR("{\"maxNodes\":100,\"collapsedFlamegraphs\":true}");
+	char name[16], longer[4097];
+	size_t count;
+	buf_init(&b, 1 << 16);
+	CHECK(settings(server_settings_get, NULL, &b).len == 0);
+	CHECK(str_eq(value_in(set(&b, "pluginSettings", json), "pluginSettings", &count), json));
+	(void)set(&b, "other", STR("x"));
+	(void)views("POST", "name=view&url=%3F");
+	(void)annotations("POST", "text=now");
+	(void)set(&b, "other", STR(""));
+	CHECK(str_eq(
+		value_in(settings(server_settings_get, NULL, &b), "pluginSettings", &count), json));
+	CHECK(count == 2);
+	CHECK(strstr(views("GET", ""), "\"name\":\"view\"") && !strstr(body, "other"));
+	pb_put_str(&b, 1, STR("other"));
+	CHECK(settings(server_settings_delete, NULL, &b).len == 0 && http_status == 0);
+	(void)value_in(settings(server_settings_get, NULL, &b), "", &count);
+	CHECK(count == 1);
+	config.tenant_header = "x-scope-orgid";
+	CHECK(settings(server_settings_get, "another", &b).len == 0);
+	config.tenant_header = NULL;
+
+	(void)set(&b, "", json);
+	CHECK(strstr(body, "setting.name: a text is expected"));
+	(void)set(&b, "a\tb", json);
+	CHECK(strstr(body, "setting.name: control characters"));
+	memset(longer, 'x', sizeof(longer));
+	(void)set(&b, "long", str_make(longer, sizeof(longer)));
+	CHECK(strstr(body, "setting.value: 4097 bytes, at most 4096"));
+	buf_put(&b, "\x0a\x05\x0a", 3);
+	(void)settings(server_settings_set, NULL, &b);
+	CHECK(strstr(body, "malformed"));
+	buf_put(&b, "\x0a\x05", 2);
+	(void)settings(server_settings_delete, NULL, &b);
+	CHECK(strstr(body, "malformed"));
+	for (int i = 1; i <= 100; i++) {
+		snprintf(name, sizeof(name), "n%d", i);
+		(void)set(&b, name, STR("v"));
+	}
+	CHECK(strstr(body, "there are 100 settings: delete one"));
+	(void)value_in(settings(server_settings_get, NULL, &b), "", &count);
+	CHECK(count == 100);
+}
+
 static void names_a_damaged_line(void **state)
 {
 	(void)state;
@@ -152,4 +253,4 @@ static void names_a_damaged_line(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 TEST_MAIN(CASE(keeps_views), CASE(keeps_annotations_by_time), CASE(refuses_what_it_cannot_keep),
-	CASE(names_a_damaged_line))
+	CASE(keeps_settings), CASE(names_a_damaged_line))

@@ -235,6 +235,7 @@ static void refuses_with_a_sentence(void **state)
 		const char *says;
 	} cases[] = {
 		{ "vcs", server_pyroscope_no_github, "GitHub" },
+		{ "rules", server_pyroscope_no_rules, "no metrics" },
 		{ "adhocprofiles", server_pyroscope_no_files, "/api/push" },
 		{ "debuginfo", server_pyroscope_no_debuginfo, "Parca" },
 	};
