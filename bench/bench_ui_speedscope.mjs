@@ -87,8 +87,8 @@ async function serve(folder) {
 
 const PAGES = {
 	// the marks say when a painting is over; a page over a server that has nothing still takes a file
-	firn: { address: "/?view=flame", canvas: ".flame-overlay", search: (page) => page.click("input[type=search], .search input"), found: "[data-testid=search-share], .search-share" },
-	speedscope: { address: "/#view=left-heavy", canvas: "canvas", search: (page) => page.keyboard.press("Control+f"), found: "" },
+	firn: { address: "/?view=flame", canvas: ".flame-overlay", search: (page) => page.keyboard.press("Control+f") },
+	speedscope: { address: "/#view=left-heavy", canvas: "canvas", search: (page) => page.keyboard.press("Control+f") },
 };
 
 /** From the drop of the file until the page has painted and answers again, in milliseconds. */
@@ -155,19 +155,20 @@ async function search(page, kind) {
 	return page.evaluate(
 		() =>
 			new Promise((done) => {
-				// quiet for ten frames: what follows the typed text, in steps or at once, is over
-				let quiet = 0;
+				// both pages write into the document what was found; the end is the last change or long task
 				let last = performance.now();
 				let end = last;
+				const changes = new MutationObserver(() => (end = performance.now()));
+				changes.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });
 				const look = () => {
 					const now = performance.now();
-					quiet = now - last < 50 ? quiet + 1 : 0;
-					if (quiet === 0) end = now;
+					end = now - last > 90 ? now : end;
 					last = now;
-					if (quiet >= 10) done(Math.max(end - window.typed, 0));
-					else setTimeout(look, 4);
+					if (now - end < 400) return setTimeout(look, 40); // rarely: looking takes time too
+					changes.disconnect();
+					done(Math.max(end - window.typed, 0));
 				};
-				requestAnimationFrame(() => requestAnimationFrame(() => ((end = last = performance.now()), look())));
+				look();
 			}),
 	);
 }
@@ -176,6 +177,29 @@ async function search(page, kind) {
 async function threadSeconds(cdp) {
 	const { metrics } = await cdp.send("Performance.getMetrics");
 	return metrics.find((one) => one.name === "TaskDuration").value;
+}
+
+/**
+ * What a frame takes while `work` goes on, in milliseconds of processor by thread: the page's own (script, layout,
+ * paint commands), and what the browser's rasterizer and compositor add to it, which a GPU would do.
+ */
+async function traceFrames(cdp, work) {
+	const events = [];
+	const listen = ({ value }) => events.push(...value);
+	cdp.on("Tracing.dataCollected", listen);
+	const categories = ["disabled-by-default-devtools.timeline", "toplevel", "__metadata"];
+	await cdp.send("Tracing.start", { traceConfig: { includedCategories: categories, excludedCategories: ["*"] } });
+	const frames = (await work()).length;
+	const over = new Promise((done) => cdp.once("Tracing.tracingComplete", done));
+	await cdp.send("Tracing.end");
+	await over;
+	cdp.off("Tracing.dataCollected", listen);
+	const names = new Map(events.filter((e) => e.name === "thread_name").map((e) => [`${e.pid} ${e.tid}`, e.args.name]));
+	const sum = (wanted) =>
+		events
+			.filter((e) => e.name === "ThreadControllerImpl::RunTask" && wanted.test(names.get(`${e.pid} ${e.tid}`) ?? ""))
+			.reduce((all, e) => all + (e.tdur ?? 0), 0) / 1000 / frames;
+	return { own: sum(/^CrRendererMain/), raster: sum(/^(Compositor|VizCompositor|CrGpuMain|ThreadPool)/) };
 }
 
 async function measure(browser, kind, url) {
@@ -201,6 +225,9 @@ async function measure(browser, kind, url) {
 		out[name] = await wheel(page, canvas, event, FRAMES);
 		out[`${name}_cpu`] = (1000 * ((await threadSeconds(cdp)) - begun)) / out[name].length;
 	}
+	const { own, raster } = await traceFrames(cdp, () => wheel(page, canvas, { deltaX: 25 }, FRAMES));
+	out.pan_own = own;
+	out.pan_raster = raster;
 	const begun = await threadSeconds(cdp);
 	out.search = await search(page, kind);
 	out.search_cpu = 1000 * ((await threadSeconds(cdp)) - begun);
@@ -240,6 +267,8 @@ try {
 			print(`${name}_frame_95`, (runs) => share(runs.flatMap((one) => one[name]), 0.95));
 			print(`${name}_cpu`, (runs) => median(runs.map((one) => one[`${name}_cpu`])));
 		}
+		print("pan_own", (runs) => median(runs.map((one) => one.pan_own)));
+		print("pan_raster", (runs) => median(runs.map((one) => one.pan_raster)));
 		print("search", (runs) => median(runs.map((one) => one.search)));
 		print("search_cpu", (runs) => median(runs.map((one) => one.search_cpu)));
 	}

@@ -13,6 +13,10 @@ test("plain text, an exact name, an expression", () => {
 	assert.ok(!matcher('"read"')("pread"));
 	assert.ok(matcher("/^v8::.*Heap/")("v8::internal::Heap"));
 	assert.ok(!matcher("a.b")("axb"), "a dot is a dot");
+	for (const text of ["a\\b", "[k]", "f(int, {})", "a|b", "a*b+?", "^x$", "a/b"]) {
+		assert.ok(matcher(text)(`x ${text.toUpperCase()} y`), text);
+		assert.ok(!matcher(text)("a b k f int x"), text);
+	}
 	const broken = compileSearch("/(/");
 	assert.equal(broken.matcher, null);
 	assert.equal(broken.error, "not a regular expression");
@@ -24,6 +28,7 @@ test("the matched value counts a stack once", () => {
 	assert.equal(found.value, 3);
 	assert.equal(found.count, 3);
 	assert.equal(found.outer.length, 2, "a below a is no place of its own");
+	assert.equal(found.places, 2);
 	assert.equal(searchFlame(chain(50), matcher("f"), 0).value, 1);
 });
 
@@ -62,4 +67,6 @@ test("below a zoom only its part counts; a match above it covers all", () => {
 	assert.equal(searchFlame(f, matcher("read"), 2).value, 40);
 	assert.equal(searchFlame(f, matcher("main"), 2).value, 50);
 	assert.equal(searchFlame(f, matcher("wait"), 2).value, 0);
+	const [read, main, wait] = ["read", "main", "wait"].map((text) => searchFlame(f, matcher(text), 0));
+	assert.deepEqual([read, main, wait].map((found) => found!.valueBelow(2)), [40, 50, 0]);
 });

@@ -40,26 +40,66 @@ export function compileSearch(text: string): Search {
 		const exact = s.slice(1, -1);
 		return { matcher: (name) => name === exact, field, error: "" };
 	}
-	const lower = s.toLowerCase();
-	return { matcher: (name) => name.toLowerCase().includes(lower), field, error: "" };
+	// an expression without case needs no copy of each name in small letters
+	const plain = new RegExp(s.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "i");
+	return { matcher: (name) => plain.test(name), field, error: "" };
 }
 
 /** What a search found in a graph. */
-export interface Found {
+export class Found {
 	/** 1 for each node that matches. */
-	hit: Uint8Array;
+	readonly hit: Uint8Array;
 	/** Nodes that match, all of them. */
-	count: number;
-	/** Matching nodes without a matching ancestor, by descending value: places to go to. */
-	outer: number[];
-	/** Value under `root` in stacks with a match; nothing is counted twice. */
-	value: number;
+	readonly count: number;
 	/** What matched. */
-	field: Field;
-}
+	readonly field: Field;
+	/** Value under the root of the search in stacks with a match; nothing is counted twice. */
+	readonly value: number;
+	private readonly f: Flame;
+	/** Matching nodes without a matching ancestor, in the order of the graph. */
+	private readonly tops: number[] = [];
+	private byValue: number[] | null = null;
 
-function namesThatMatch(f: Flame, matcher: Matcher): Uint8Array {
-	return Uint8Array.from(f.strings, (s) => (s !== "" && matcher(s) ? 1 : 0));
+	/** `hit` becomes the search's own, and `count` is how many of it are set. */
+	constructor(f: Flame, hit: Uint8Array, count: number, root: number, field: Field) {
+		this.f = f;
+		this.hit = hit;
+		this.count = count;
+		this.field = field;
+		for (let i = hit.indexOf(1); i >= 0; i = hit.indexOf(1, f.end[i]!)) {
+			this.tops.push(i);
+		}
+		this.value = this.valueBelow(root);
+	}
+
+	/** Matching nodes without a matching ancestor, by descending value: places to go to. */
+	get outer(): readonly number[] {
+		const { value } = this.f;
+		this.byValue ??= [...this.tops].sort((a, b) => value[b]! - value[a]! || a - b);
+		return this.byValue;
+	}
+
+	/** How many places there are. */
+	get places(): number {
+		return this.tops.length;
+	}
+
+	/** Value below a node in stacks with a match, be it above that node. */
+	valueBelow(root: number): number {
+		const { end, value } = this.f;
+		let sum = 0;
+		for (const i of this.tops) {
+			if (i >= end[root]!) {
+				break;
+			}
+			if (i >= root) {
+				sum += value[i]!;
+			} else if (end[i]! > root) {
+				return value[root]!;
+			}
+		}
+		return sum;
+	}
 }
 
 /**
@@ -72,10 +112,11 @@ export function searchFlame(
 	root: number,
 	field: Field | null = null,
 ): Found {
-	const names = namesThatMatch(f, matcher);
+	// each name is looked at once, however many frames have it
+	const names = Uint8Array.from(f.strings, (s) => (s !== "" && matcher(s) ? 1 : 0));
 	let first: Found | null = null;
 	for (const one of field ? [field] : (["name", "binary", "file"] as const)) {
-		const found = { ...markFlame(f, root, (node) => names[f[one][node]!]!), field: one };
+		const found = searchColumn(f, f[one], names, root, one);
 		if (found.count > 0) {
 			return found;
 		}
@@ -84,31 +125,25 @@ export function searchFlame(
 	return first!;
 }
 
+function searchColumn(f: Flame, column: Int32Array, names: Uint8Array, root: number, field: Field): Found {
+	const hit = new Uint8Array(f.count);
+	let count = 0;
+	for (let i = 0; i < hit.length; i++) {
+		const one = names[column[i]!]!;
+		hit[i] = one;
+		count += one;
+	}
+	return new Found(f, hit, count, root, field);
+}
+
 /** The same for any property of a node: `test` answers 1 or 0. */
 export function markFlame(f: Flame, root: number, test: (node: number) => number): Found {
 	const hit = new Uint8Array(f.count);
-	const outer: number[] = [];
 	let count = 0;
-	let value = 0;
-	let covered = 0;
-	const rootEnd = f.end[root]!;
-	for (let i = 0; i < f.count; i++) {
-		if (!test(i)) {
-			continue;
-		}
-		hit[i] = 1;
-		count++;
-		if (i < covered) {
-			continue;
-		}
-		covered = f.end[i]!;
-		outer.push(i);
-		if (i >= root && i < rootEnd) {
-			value += f.value[i]!;
-		} else if (i < root && f.end[i]! > root) {
-			value = f.value[root]!;
-		}
+	for (let i = 0; i < hit.length; i++) {
+		const one = test(i);
+		hit[i] = one;
+		count += one;
 	}
-	outer.sort((a, b) => f.value[b]! - f.value[a]! || a - b);
-	return { hit, count, outer, value, field: "name" };
+	return new Found(f, hit, count, root, "name");
 }

@@ -52,12 +52,11 @@ export const DIRECTIONS = [
 /** Search, marks and hover: which frames keep their colour. */
 export function useMarks(flame: Flame, words: Words, zoom: number, state: State, hoverName: string) {
 	const search = useMemo(() => compileSearch(state.search), [state.search]);
-	const [found, inZoom] = useMemo<[Found | null, number]>(() => {
-		const { matcher, field } = search;
-		const all = matcher ? searchFlame(flame, matcher, 0, field) : null;
-		const part = zoom > 0 && matcher ? searchFlame(flame, matcher, zoom, field) : all;
-		return [all, part?.value ?? 0];
-	}, [flame, zoom, search]);
+	const found = useMemo(
+		() => (search.matcher ? searchFlame(flame, search.matcher, 0, search.field) : null),
+		[flame, search],
+	);
+	const inZoom = useMemo(() => found?.valueBelow(zoom) ?? 0, [found, zoom]);
 	const other = useMemo<Found | null>(() => {
 		const name = hoverName || state.mark;
 		if (name !== "") {

@@ -73,7 +73,11 @@ export function useRenderer(props: FlameGraphProps) {
 	};
 	const look = (wanted: Part, animate: boolean) => {
 		part.current = wanted;
-		setTimes(1 / (wanted.to - wanted.from));
+		// a move changes the last digits only: nothing but the canvas is painted anew
+		setTimes((was) => {
+			const now = 1 / (wanted.to - wanted.from);
+			return Math.abs(now / was - 1) < 1e-9 ? was : now;
+		});
 		transition.current!.go(partExtent(), 0, animate, false);
 	};
 	const shown = useRef<{ flame: Flame; key: string } | null>(null);

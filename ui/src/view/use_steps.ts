@@ -31,10 +31,10 @@ function placeText(found: Found | null, match: number): string {
 	if (!found) {
 		return "";
 	}
-	const all = formatCount(found.outer.length);
+	const all = formatCount(found.places);
 	return match >= 0
 		? `${found.outer.indexOf(match) + 1} of ${all}`
-		: `${all} ${found.outer.length === 1 ? "frame" : "frames"}`;
+		: `${all} ${found.places === 1 ? "frame" : "frames"}`;
 }
 
 /** What stands in the search box beside the text: the share that matched. */
