@@ -156,6 +156,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 		now = clock_monotonic_ns();
 		interval_look_for_lost_execs(a, now);
 		interval_offer_files(a, now);
+		interval_take_contexts(a);
 		if (now < end)
 			continue;
 		interval_end(a);

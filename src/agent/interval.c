@@ -10,11 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-/* Looking for trace contexts: at most so long in an interval; one process for so long is a file
- * system that does not answer, and then nobody is looked at for a while. */
-#define CONTEXTS_INTERVAL_NS (100 * NS_PER_MS)
-#define CONTEXTS_SLOW_NS NS_PER_SEC
-#define CONTEXTS_REST_NS (600 * NS_PER_SEC)
+#include <stdlib.h>
+
 /* A server that is started again and again is offered all files no more often. */
 #define OFFER_INTERVAL_NS (30 * NS_PER_SEC)
 /* How often the server gets the status page. */
@@ -141,33 +138,39 @@ static void follow_codes(struct agent *a)
 		sampler_ask_codes(a->sampler);
 }
 
-/* The ring of samples is not read meanwhile. A process whose files or memory map let us wait, by a
- * file system that does not answer, costs BROKER_PATIENCE_NS once in a while. */
 static void look_at_process(void *ctx, uint32_t pid, uint64_t start_ns)
 {
 	struct agent *a = ctx;
-	struct thread_context_place place = { .process_start_ns = start_ns };
-	int64_t begun = clock_monotonic_ns();
-	if (begun < a->contexts_from_ns || begun > a->contexts_until_ns)
-		return;
-	if (thread_contexts_find(&a->thread_contexts, (int)pid, &place) == OK &&
-		sampler_set_thread_context(a->sampler, pid, &place) != OK)
-		log_warn("too many processes have trace contexts: samples go without",
-			"pid=%u processes=%d", pid, THREAD_CONTEXTS_MAX);
-	int64_t now = clock_monotonic_ns();
-	if (now - begun < CONTEXTS_SLOW_NS)
-		return;
-	a->contexts_from_ns = now + CONTEXTS_REST_NS;
-	log_warn("a file system does not answer: trace contexts of processes that are new wait",
-		"pid=%u seconds=%lld", pid, (long long)(CONTEXTS_REST_NS / NS_PER_SEC));
+	/* Without memory it is looked at another time. */
+	(void)!contexts_ask(a->contexts, pid, start_ns);
 }
 
 static void look_for_contexts(struct agent *a)
 {
-	if (!a->codes || !(a->config.runtimes & AGENT_RUNTIME_GO))
-		return;
-	a->contexts_until_ns = clock_monotonic_ns() + CONTEXTS_INTERVAL_NS;
-	processes_look(a->processes, look_at_process, a);
+	if (a->contexts)
+		processes_look(a->processes, contexts_room(a->contexts), look_at_process, a);
+}
+
+static void take_context(struct agent *a, const struct contexts_answer *x)
+{
+	bool has_variable = x->place.form != THREAD_CONTEXT_NONE;
+	const struct thread_context_place *place = has_variable ? &x->place : NULL;
+	if ((has_variable || x->is_known) &&
+		sampler_set_thread_context(a->sampler, x->pid, place) != OK && has_variable)
+		log_warn("too many processes have trace contexts: samples go without",
+			"pid=%u processes=%d", x->pid, THREAD_CONTEXTS_MAX);
+	if (x->is_known)
+		processes_set_context(a->processes, x->pid, x->place.process_start_ns,
+			str_make(x->context, x->bytes));
+}
+
+void interval_take_contexts(struct agent *a)
+{
+	struct contexts_answer *x;
+	while (a->contexts && (x = contexts_take(a->contexts))) {
+		take_context(a, x);
+		free(x);
+	}
 }
 
 void interval_end(struct agent *a)

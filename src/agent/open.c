@@ -28,6 +28,7 @@ void agent_close(struct agent *a)
 	uploader_stop(a->uploader);
 	/* The files' worker publishes to the sampler and hands over: it ends first. */
 	files_free(a->files);
+	contexts_free(a->contexts);
 	sampler_close(a->sampler);
 	oom_close(a->oom);
 	deferred_free(a->deferred);
@@ -49,6 +50,13 @@ void agent_close(struct agent *a)
 	fd_cleanup(&a->http_dir.fd);
 	fd_cleanup(&a->http_fd);
 	broker_stop();
+}
+
+/* Labels that processes publish of themselves and of their threads. */
+static enum status open_contexts(struct agent *a, struct err *e)
+{
+	bool is_wanted = a->codes && (a->config.runtimes & AGENT_RUNTIME_GO);
+	return is_wanted ? contexts_new(&a->contexts, e) : OK;
 }
 
 /* Names of kernel functions are worth having, but not worth failing for. */
@@ -392,6 +400,8 @@ enum status agent_open(struct agent *a, struct err *e)
 		open_kallsyms(a); /* after the sampler, so that its programs have names too */
 		s = open_files(a, e);
 	}
+	if (s == OK)
+		s = open_contexts(a, e);
 	if (s == OK)
 		s = open_batch(a, e);
 	if (s == OK)

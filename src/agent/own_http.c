@@ -104,6 +104,8 @@ void own_http_metrics(struct agent *a, struct buf *out)
 	if (a->codes)
 		codes_write_metrics(a->codes, out);
 	processes_write_metrics(a->processes, out);
+	if (a->contexts)
+		contexts_write_metrics(a->contexts, out);
 	if (a->jitnames)
 		jitnames_write_metrics(a->jitnames, out);
 	metadata_write_metrics(a->metadata, out);

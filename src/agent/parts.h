@@ -38,9 +38,7 @@ struct agent {
 	struct containers *containers;
 	struct log_once containers_logged; /* what is wrong with them */
 	struct processes *processes;
-	struct code_files_memory thread_contexts;
-	int64_t contexts_from_ns;  /* no process is looked at for them before */
-	int64_t contexts_until_ns; /* and in this interval none after */
+	struct contexts *contexts; /* NULL: not asked for */
 	struct jitnames *jitnames; /* NULL: JIT code has no names */
 	struct handover *handover;
 	struct sampler *sampler;

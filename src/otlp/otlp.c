@@ -21,6 +21,9 @@ static const struct {
 	NAME("container.name",          "container"),
 	NAME("k8s.namespace.name",      "namespace"),
 	NAME("k8s.pod.name",            "pod"),
+	NAME("service.name",            "service_name"),
+	NAME("service.namespace",       "service_namespace"),
+	NAME("service.version",         "service_version"),
 #undef NAME
 };
 /* clang-format on */

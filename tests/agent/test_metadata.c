@@ -123,6 +123,35 @@ static void labels_by_rules(void **state)
 	metadata_free(m);
 }
 
+/* Some names for people, the rest for the rules. */
+static void labels_of_contexts(void **state)
+{
+	(void)state;
+	static const struct relabel_label context[] = {
+		{ STR("service.name"), STR("orders") },
+		{ STR("service.version"), STR("1.2") },
+		{ STR("deployment.environment"), STR("test") },
+		{ STR("service.instance.id"), STR("0b1c") },
+		{ STR("pod"), STR("forged") },
+	};
+	struct metadata_process x = process;
+	x.context = context;
+	x.context_count = ARRAY_COUNT(context);
+	struct metadata *m = with(NULL, NULL);
+	CHECK_STR(str_of(labels_of_process(m, &x)),
+		"node=n comm=main executable=serve cgroup=/system.slice/web.service "
+		"systemd_unit=web.service service_name=orders service_version=1.2 "
+		"deployment_environment=test region=eu");
+	metadata_free(m);
+	m = with("relabel_configs:\n"
+		 "- {source_labels: [__meta_process_context_service_instance_id], "
+		 "target_label: instance}\n"
+		 "- {regex: 'instance|service_name', action: labelkeep}\n",
+		NULL);
+	CHECK_STR(str_of(labels_of_process(m, &x)), "service_name=orders instance=0b1c");
+	metadata_free(m);
+}
+
 /* Names for people from whoever knows the container; the rest for the rules. */
 static void labels_of_containers(void **state)
 {
@@ -338,7 +367,8 @@ static void lets_processes_opt_out(void **state)
 
 #define ON_FILE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-TEST_MAIN(ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(labels_of_containers),
+TEST_MAIN(cmocka_unit_test_setup_teardown(labels_of_contexts, setup, teardown),
+	ON_FILE(labels_without_rules), ON_FILE(labels_by_rules), ON_FILE(labels_of_containers),
 	ON_FILE(reads_changed_rules), ON_FILE(says_when_the_rules_are_gone),
 	ON_FILE(reads_changed_rules_in_a_closed_folder), ON_FILE(falls_back_to_plain_labels),
 	ON_FILE(refuses_what_is_wrong), ON_FILE(lets_processes_opt_out))

@@ -37,6 +37,16 @@ static struct str label_of(const struct process *x, struct str name)
 	return STR("");
 }
 
+/* A context with one attribute, as otlp_decode_process_context() reads it. */
+static struct str context_of(const char *key, const char *value)
+{
+	static char text[128];
+	size_t k = strlen(key), v = strlen(value);
+	snprintf(text, sizeof(text), "\n%c\n%c\n%c%s\x12%c\n%c%s", (int)(k + v + 8),
+		(int)(k + v + 6), (int)k, key, (int)v + 2, (int)v, value);
+	return str_make(text, k + v + 10);
+}
+
 /* An event of a live process, as the kernel would send it. */
 static struct event_header event_of(pid_t pid, const char *comm)
 {
@@ -75,6 +85,34 @@ static void describes_a_live_process(void **state)
 	CHECK_STR(label_of(processes_find(p, &h), STR("comm")), "other");
 	processes_forget(p); /* other rules: read again */
 	CHECK_STR(label_of(processes_find(p, &h), STR("comm")), "other");
+	processes_free(p);
+}
+
+static void labels_it_by_its_context(void **state)
+{
+	(void)state;
+	struct processes *p;
+	struct err e;
+	CHECK_OK(processes_new(config(), &p, &e), &e);
+	struct event_header h = event_of(getpid(), "x");
+	processes_set_context(p, h.pid, h.process_start_ns, STR("")); /* not known yet */
+	CHECK(label_of(processes_find(p, &h), STR("service_name")).len == 0);
+	processes_set_context(p, h.pid, h.process_start_ns, context_of("service.name", "orders"));
+	CHECK_STR(label_of(processes_find(p, &h), STR("service_name")), "orders");
+	uint64_t read = metric_get(&processes_metrics(p)->relabelled);
+	processes_set_context(p, h.pid, h.process_start_ns, context_of("service.name", "orders"));
+	CHECK_STR(label_of(processes_find(p, &h), STR("service_name")), "orders");
+	CHECK(metric_get(&processes_metrics(p)->relabelled) == read);
+	/* Of another process nothing is believed, and of one that cannot be read nothing known. */
+	processes_set_context(p, h.pid, h.process_start_ns + 1, context_of("service.name", "z"));
+	CHECK_STR(label_of(processes_find(p, &h), STR("service_name")), "orders");
+	processes_set_context(p, h.pid, h.process_start_ns, STR("\n\xff"));
+	CHECK(label_of(processes_find(p, &h), STR("service_name")).len == 0);
+	CHECK(metric_get(&processes_metrics(p)->contexts_bad) == 1);
+	/* Another program has another one, or none. */
+	processes_set_context(p, h.pid, h.process_start_ns, context_of("service.name", "orders"));
+	processes_exec(p, &h);
+	CHECK(label_of(processes_find(p, &h), STR("service_name")).len == 0);
 	processes_free(p);
 }
 
@@ -255,29 +293,29 @@ static void is_looked_at_ever_more_seldom(void **state)
 	struct event_header h = event_of(getpid(), "x");
 	for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
 		CHECK(processes_find(p, &h));
-		processes_look(p, count_look, &looks);
+		processes_look(p, 16, count_look, &looks);
 		CHECK(looks == want[i]);
 		processes_tick(p);
 	}
 	processes_exec(p, &h);
 	CHECK(processes_find(p, &h));
-	processes_look(p, count_look, &looks);
+	processes_look(p, 16, count_look, &looks);
 	CHECK(looks == ARRAY_COUNT(want) - 4);
 	for (int i = 0; i < 8; i++) { /* without samples */
 		processes_tick(p);
 		if (i >= 2)
-			processes_look(p, count_look, &looks);
+			processes_look(p, 16, count_look, &looks);
 	}
 	CHECK(looks == ARRAY_COUNT(want) - 4);
 	processes_exit(p, &h);
-	processes_look(p, count_look, &looks);
+	processes_look(p, 16, count_look, &looks);
 	CHECK(looks == ARRAY_COUNT(want) - 4);
 	processes_free(p);
 }
 
 TEST_MAIN(cmocka_unit_test(is_looked_at_ever_more_seldom),
-	cmocka_unit_test(describes_a_live_process), cmocka_unit_test(never_mixes_two_of_one_pid),
-	cmocka_unit_test(keeps_the_name_of_the_dead),
+	cmocka_unit_test(describes_a_live_process), cmocka_unit_test(labels_it_by_its_context),
+	cmocka_unit_test(never_mixes_two_of_one_pid), cmocka_unit_test(keeps_the_name_of_the_dead),
 	cmocka_unit_test(reads_what_begins_only_while_it_lives),
 	cmocka_unit_test(reads_again_what_may_be_another_program),
 	cmocka_unit_test(forgets_for_room))

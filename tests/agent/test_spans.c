@@ -60,7 +60,7 @@ static void tells_the_span(void **state)
 {
 	(void)state;
 	static struct code_files_memory contexts;
-	struct thread_context_place place = { 0 };
+	struct thread_contexts_found found_at = { 0 };
 	struct live l;
 	size_t found = 0;
 	if (probe_sampling(NULL) != OK)
@@ -70,9 +70,10 @@ static void tells_the_span(void **state)
 	live_publish_process(&l, pid);
 	live_start(&l);
 	poll_until(&l, SAMPLES_FIRST);
-	CHECK(thread_contexts_find(&contexts, pid, &place) == OK);
-	place.process_start_ns = l.samples.v[0].h.process_start_ns;
-	CHECK(sampler_set_thread_context(l.sampler, (uint32_t)pid, &place) == OK);
+	CHECK(thread_contexts_find(&contexts, pid, &found_at) == OK);
+	CHECK(found_at.place.form != THREAD_CONTEXT_NONE);
+	found_at.place.process_start_ns = l.samples.v[0].h.process_start_ns;
+	CHECK(sampler_set_thread_context(l.sampler, (uint32_t)pid, &found_at.place) == OK);
 	poll_until(&l, SAMPLES_WANTED);
 	live_stop(&l);
 	for (size_t i = 0; i < l.codes.len; i++) {

@@ -9,11 +9,11 @@
  */
 #pragma once
 
+#include "agent/files/contexts.h"
 #include "agent/files/jit_descriptors.h"
 #include "agent/files/mapped_file.h"
 #include "agent/files/open_file.h"
 #include "agent/files/remapped.h"
-#include "agent/files/thread_contexts.h"
 #include "agent/sample/sample.h"
 #include "agent/status/status.h"
 #include "base/clock.h"

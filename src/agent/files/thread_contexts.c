@@ -7,11 +7,6 @@
 
 #include "runtimes/runtimes.h"
 
-struct looking {
-	struct thread_context_place *out;
-	bool has_context;
-};
-
 static bool is_context(struct str path)
 {
 	return str_eq(path, STR("[anon_shmem:OTEL_CTX]")) || str_eq(path, STR("[anon:OTEL_CTX]")) ||
@@ -20,21 +15,22 @@ static bool is_context(struct str path)
 
 static void look(void *ctx, const struct procfs_map *m)
 {
-	struct looking *l = ctx;
+	struct thread_contexts_found *out = ctx;
 	size_t slash = str_rindex(m->path, '/');
-	l->has_context |= is_context(m->path);
-	l->out->is_musl |= m->exec && slash < m->path.len &&
-			   str_starts(str_sub(m->path, slash + 1, m->path.len), STR("ld-musl-"));
+	if (!out->head && is_context(m->path))
+		out->head = m->start;
+	out->place.is_musl |= m->exec && slash < m->path.len &&
+			      str_starts(str_sub(m->path, slash + 1, m->path.len), STR("ld-musl-"));
 }
 
 static bool is_wanted(void *ctx)
 {
-	return ((const struct looking *)ctx)->has_context;
+	return ((const struct thread_contexts_found *)ctx)->head != 0;
 }
 
 static bool ask(void *ctx, const struct objfile *obj, uint64_t bias)
 {
-	struct thread_context_place *out = ((struct looking *)ctx)->out;
+	struct thread_context_place *out = &((struct thread_contexts_found *)ctx)->place;
 	struct runtimes_thread_context found;
 	if (!runtimes_thread_context(obj, &found))
 		return false;
@@ -46,12 +42,11 @@ static bool ask(void *ctx, const struct objfile *obj, uint64_t bias)
 }
 
 enum status thread_contexts_find(
-	struct code_files_memory *known, int pid, struct thread_context_place *out)
+	struct code_files_memory *known, int pid, struct thread_contexts_found *out)
 {
-	struct looking l = { .out = out };
-	const struct code_files_asked asked = { look, ask, is_wanted, &l, 1 };
+	const struct code_files_asked asked = { look, ask, is_wanted, out, 1 };
 	uint32_t count;
-	out->is_musl = false;
-	enum status s = code_files_each(known, pid, &asked, &count);
-	return s != OK || count ? s : E_NOTFOUND;
+	*out = (struct thread_contexts_found){ .place.process_start_ns =
+						       out->place.process_start_ns };
+	return code_files_each(known, pid, &asked, &count);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_contexts: where a process has the variable of each thread that says which trace and span
- * it works for (agent/bpf/thread_context.h). Private to agent/. One thread's.
+ * thread_contexts: where a process publishes its own context, and where it has the variable of each
+ * thread that says which trace and span it works for (agent/bpf/thread_context.h). Private to
+ * agent/. One thread's.
  *
  * A process with such a library has a mapping named OTEL_CTX. Of one that has it each file of its
  * code is asked for the variable; that a file has none is remembered.
@@ -13,6 +14,11 @@
 #include "agent/bpf/layout.h"
 #include "agent/files/code_files.h"
 
-/* out->process_start_ns is left to the caller. E_NOTFOUND: it has none, or has ended. */
+struct thread_contexts_found {
+	struct thread_context_place place; /* process_start_ns is the caller's */
+	uint64_t head;                     /* of its process context; 0: it has none */
+};
+/* place.form THREAD_CONTEXT_NONE: it has no such variable. E_NOTFOUND: it has ended, or cannot be
+ * looked at. */
 NODISCARD enum status thread_contexts_find(
-	struct code_files_memory *known, int pid, struct thread_context_place *out);
+	struct code_files_memory *known, int pid, struct thread_contexts_found *out);

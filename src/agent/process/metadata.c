@@ -224,6 +224,32 @@ static void put_container(const struct metadata_process *p, struct relabel_set *
 		relabel_set_put(s, STR("systemd_unit"), procfs_systemd_unit(p->cgroup));
 }
 
+static bool is_name_byte(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_';
+}
+
+static struct str context_value(const struct metadata_process *p, struct str key)
+{
+	for (uint32_t i = 0; i < p->context_count; i++)
+		if (str_eq(p->context[i].name, key))
+			return p->context[i].value;
+	return STR("");
+}
+
+/* What a process says of itself is believed for these names only, which say nothing else. */
+static void put_context(const struct metadata_process *p, struct relabel_set *s)
+{
+	relabel_set_put(s, STR("service_name"), context_value(p, STR("service.name")));
+	relabel_set_put(s, STR("service_namespace"), context_value(p, STR("service.namespace")));
+	relabel_set_put(s, STR("service_version"), context_value(p, STR("service.version")));
+	struct str environment = context_value(p, STR("deployment.environment.name"));
+	if (!environment.len) /* as it was called before */
+		environment = context_value(p, STR("deployment.environment"));
+	relabel_set_put(s, STR("deployment_environment"), environment);
+}
+
 /* Labels that need no rule. */
 static void put_plain(
 	const struct metadata *m, const struct metadata_process *p, struct relabel_set *s)
@@ -234,6 +260,7 @@ static void put_plain(
 	relabel_set_put(s, STR("cgroup"), p->cgroup);
 	relabel_set_put(s, STR("container_id"), p->container_id);
 	put_container(p, s);
+	put_context(p, s);
 	for (const char *const *l = m->config.external_labels; l && *l; l++) {
 		struct str value = str_of(*l), name;
 		/* Labels of the process win over those of the host. */
@@ -251,6 +278,19 @@ static void put_program(const struct executable *x, struct relabel_set *s)
 	relabel_set_put(s, PROGRAM("static"), x->is_static ? STR("true") : STR("false"));
 	relabel_set_put(s, PROGRAM("stripped"), x->is_stripped ? STR("true") : STR("false"));
 #undef PROGRAM
+}
+
+static void put_context_meta(const struct metadata_process *p, struct relabel_set *s)
+{
+	for (uint32_t i = 0; i < p->context_count; i++) {
+		struct str key = p->context[i].name;
+		char *name = arena_printf(s->arena, "__meta_process_context_%.*s", STR_ARG(key));
+		s->failed = s->failed || !name;
+		for (char *c = name; c && *c; c++)
+			if (!is_name_byte(*c))
+				*c = '_';
+		relabel_set_put(s, str_of(name), p->context[i].value);
+	}
 }
 
 static void put_meta(
@@ -273,6 +313,7 @@ static void put_meta(
 	if (p->command_line.len)
 		put_command_line(p, s);
 	put_environment(m, p, s);
+	put_context_meta(p, s);
 }
 
 static void drop_meta(struct relabel_set *s)

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "otlp/otlp.h"
 #include "procfs/procfs.h"
 
 #include <fcntl.h>
@@ -42,11 +43,14 @@ struct slot {
 	uint64_t program_generation;
 	bool free;
 	bool ended;
-	bool fresh;    /* it began another program, and /proc was not read since */
-	bool doubted;  /* it may have, unseen */
-	bool late;     /* /proc did not answer: asked again after LATE_RETRY_NS */
-	uint8_t looks; /* of processes_look() */
-	uint64_t look; /* tick of the next one */
+	bool fresh;                    /* it began another program, and /proc was not read since */
+	bool doubted;                  /* it may have, unseen */
+	bool late;                     /* /proc did not answer: asked again after LATE_RETRY_NS */
+	uint8_t looks;                 /* of processes_look() */
+	uint64_t look;                 /* tick of the next one */
+	struct relabel_label *context; /* what it publishes of itself */
+	uint32_t context_count;
+	bool context_changed; /* since its labels were made */
 };
 
 struct cgroup {
@@ -104,11 +108,25 @@ void processes_doubt(struct processes *p)
 		p->slots.v[i].doubted = true;
 }
 
+static void forget_context(struct slot *s)
+{
+	free(s->context);
+	s->context = NULL;
+	s->context_count = 0;
+}
+
+static void slot_release(struct slot *s)
+{
+	free(s->process.labels);
+	s->process.labels = NULL;
+	forget_context(s);
+}
+
 void processes_forget(struct processes *p)
 {
 	metric_add(&p->metrics.evicted, p->slots.len - p->unused.len);
 	for (size_t i = 0; i < p->slots.len; i++)
-		free(p->slots.v[i].process.labels);
+		slot_release(&p->slots.v[i]);
 	VEC_CLEAR(&p->slots);
 	VEC_CLEAR(&p->unused);
 	VEC_CLEAR(&p->cgroups);
@@ -200,9 +218,10 @@ static void keep_labels(struct processes *p, struct process *x)
 			keep(p, p->set->v[i].value) };
 }
 
-static void set_labels(struct processes *p, struct process *x, const struct event_header *h,
+static void set_labels(struct processes *p, struct slot *s, const struct event_header *h,
 	const struct procread_answer *seen, const struct executable *program, struct arena *a)
 {
+	struct process *x = &s->process;
 	struct container_label *container;
 	uint32_t container_count;
 	/* Without memory for them it goes without, until something changes. */
@@ -219,6 +238,8 @@ static void set_labels(struct processes *p, struct process *x, const struct even
 		.container = container,
 		.container_count = container_count,
 		.program = program,
+		.context = s->context,
+		.context_count = s->context_count,
 	};
 	relabel_set_init(p->set, a);
 	x->dropped = !metadata_label(p->metadata, &facts, p->set);
@@ -241,6 +262,7 @@ static void note_version(struct processes *p, struct slot *s)
 {
 	s->labelled_ns = clock_monotonic_ns();
 	s->doubted = false;
+	s->context_changed = false;
 	s->generation = containers_generation(p->containers);
 	s->version = containers_version(p->containers, s->process.cgroup);
 }
@@ -298,7 +320,7 @@ static void describe(struct processes *p, struct slot *s, const struct event_hea
 	s->program_asked = program_is == EXECUTABLES_ASKED;
 	note_version(p, s);
 	if (seen || !again || !is_poorer(p))
-		set_labels(p, x, h, seen, program_is == EXECUTABLES_KNOWN ? &program : NULL, &a);
+		set_labels(p, s, h, seen, program_is == EXECUTABLES_KNOWN ? &program : NULL, &a);
 }
 
 /* Is it time to label a process anew? Cheap: it is asked at each sample. */
@@ -314,7 +336,7 @@ static bool is_outdated(struct processes *p, struct slot *s)
 	if (s->program_asked && s->program_generation != executables_generation(p->executables))
 		return true;
 	int64_t age_ns = clock_monotonic_ns() - s->labelled_ns;
-	return s->doubted || (s->late && age_ns > LATE_RETRY_NS) ||
+	return s->doubted || s->context_changed || (s->late && age_ns > LATE_RETRY_NS) ||
 	       (p->label_ttl_ns > 0 && age_ns > p->label_ttl_ns);
 }
 
@@ -326,8 +348,7 @@ static void slot_drop(struct processes *p, uint32_t at)
 	struct key k = { s->process.pid, s->process.start_ns };
 	bool was = map_remove(&p->index, hash_of(&k), at);
 	assert(was && !s->free);
-	free(s->process.labels);
-	s->process.labels = NULL;
+	slot_release(s);
 	s->free = true;
 	/* Cannot fail: room for every slot is reserved when the slot is made. */
 	bool pushed = VEC_PUSH(&p->unused, at);
@@ -416,6 +437,7 @@ void processes_exec(struct processes *p, const struct event_header *h)
 	s->used = p->tick;
 	s->looks = 0;
 	s->look = p->tick;
+	forget_context(s);
 	/* Without memory for the list it is read with its first sample. */
 	if (!s->fresh)
 		(void)!VEC_PUSH(&p->fresh, *h);
@@ -445,18 +467,56 @@ void processes_settle(struct processes *p)
 	VEC_CLEAR(&p->fresh);
 }
 
-void processes_look(struct processes *p, processes_look_fn *fn, void *ctx)
+void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, void *ctx)
 {
-	uint32_t left = PROCESSES_LOOKS_MAX;
-	for (size_t i = 0; i < p->slots.len && left; i++) {
+	for (size_t i = 0; i < p->slots.len && most; i++) {
 		struct slot *s = &p->slots.v[i];
 		if (s->free || s->ended || s->fresh || s->look > p->tick || p->tick - s->used > 1)
 			continue;
 		s->look = p->tick + MIN(1u << s->looks, (unsigned)PROCESSES_LOOK_TICKS_MAX);
 		s->looks = (uint8_t)MIN(s->looks + 1, 31);
 		fn(ctx, s->process.pid, s->process.start_ns);
-		left--;
+		most--;
 	}
+}
+
+struct context {
+	struct processes *p;
+	struct relabel_label v[OTLP_CONTEXT_ATTRIBUTES_MAX];
+	uint32_t count;
+};
+
+static void take_attribute(void *ctx, struct str key, struct str value)
+{
+	struct context *c = ctx;
+	c->v[c->count++] = (struct relabel_label){ keep(c->p, key), keep(c->p, value) };
+}
+
+/* Texts that are equal are kept once. */
+static bool is_context(const struct slot *s, const struct context *c)
+{
+	return s->context_count == c->count &&
+	       (!c->count || !memcmp(s->context, c->v, c->count * sizeof(*c->v)));
+}
+
+void processes_set_context(struct processes *p, uint32_t pid, uint64_t start_ns, struct str context)
+{
+	struct context c = { .p = p };
+	struct slot *s = slot_of(p, &(struct key){ pid, start_ns });
+	if (!s)
+		return;
+	if (otlp_decode_process_context(context, take_attribute, &c, NULL) != OK)
+		metric_add(&p->metrics.contexts_bad, 1);
+	if (is_context(s, &c))
+		return;
+	forget_context(s);
+	s->context_changed = true;
+	size_t bytes = c.count * sizeof(*c.v);
+	s->context = bytes ? malloc(bytes) : NULL;
+	if (!s->context) /* without memory it goes without */
+		return;
+	memcpy(s->context, c.v, bytes);
+	s->context_count = c.count;
 }
 
 void processes_tick(struct processes *p)
@@ -520,7 +580,7 @@ void processes_free(struct processes *p)
 	if (!p)
 		return;
 	for (size_t i = 0; i < p->slots.len; i++)
-		free(p->slots.v[i].process.labels);
+		slot_release(&p->slots.v[i]);
 	free(p->set);
 	executables_free(p->executables);
 	procread_free(p->procread);

@@ -45,6 +45,8 @@ struct process {
 		"Processes that /proc did not tell of in time: named by the event, and asked " \
 		"for again.")                                                                  \
 	X(evicted, COUNTER, "firn_agent_processes_evicted_total", "Forgotten for room.")       \
+	X(contexts_bad, COUNTER, "firn_agent_process_contexts_malformed_total",                \
+		"Process contexts that cannot be read: malformed.")                            \
 	X(cgroup_unknown, COUNTER, "firn_agent_cgroups_unknown_total",                         \
 		"Control groups that were gone before their path was read.")
 struct process_metrics {
@@ -76,12 +78,15 @@ void processes_exec(struct processes *p, const struct event_header *h);
 void processes_settle(struct processes *p);
 /* Its last thread ended: forgotten soon. */
 void processes_exit(struct processes *p, const struct event_header *h);
-/* To be looked at by somebody, not oftener than this: so many processes at a time that had samples
+/* To be looked at by somebody, not oftener than this: at most `most` processes that had samples
  * in this interval or the last, each after a while again, and then after twice as long. */
 typedef void processes_look_fn(void *ctx, uint32_t pid, uint64_t start_ns);
-void processes_look(struct processes *p, processes_look_fn *fn, void *ctx);
-#define PROCESSES_LOOKS_MAX 16
+void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, void *ctx);
 #define PROCESSES_LOOK_TICKS_MAX 128
+/* What it publishes of itself, as otlp_decode_process_context() reads it; "": nothing. Its samples
+ * have other labels from then on. */
+void processes_set_context(
+	struct processes *p, uint32_t pid, uint64_t start_ns, struct str context);
 /* Once an interval: forgets the dead and the unused. */
 void processes_tick(struct processes *p);
 /* Notices of execve() may have been lost: /proc is read again with each process' next sample. */
