@@ -5,8 +5,8 @@
  *
  * Without rules a process has the labels node, comm, executable, cgroup, container_id, the external
  * ones, and where they are known namespace, pod and container (Kubernetes', Docker's and others'
- * names), or else systemd_unit; and service_name and others that it publishes itself. The rules see
- *these and, when they ask for them, the meta labels of parca-agent by their names:
+ * names), or else systemd_unit; and service_name and others that it publishes itself. The rules
+ * see these and, when they ask for them, the meta labels of parca-agent by their names:
  *
  *	__meta_process_pid, _ppid, _cmdline (secrets taken out), _cgroup
  *	__meta_process_executable_name, _file_id, _build_id, _compiler, _static, _stripped
@@ -14,8 +14,7 @@
  *	__meta_system_kernel_machine, _release
  *	__meta_agent_revision
  *	__meta_systemd_unit, _slice      "nginx.service", "system.slice"
- *	__meta_process_context_NAME      what it publishes of itself (OpenTelemetry's process
- *context)
+ *	__meta_process_context_NAME      OpenTelemetry's process context, published by itself
  *	__meta_kubernetes_…, __meta_docker_…, __meta_podman_…, __meta_containerd_…, __meta_lxc_…
  *	                                 container/container.h
  *
@@ -56,9 +55,8 @@ struct metadata_process {
 	struct str environment;
 	const struct container_label *container; /* what is known of its container */
 	uint32_t container_count;
-	const struct executable *program; /* NULL: not asked for, or not readable */
-	const struct relabel_label
-		*context; /* what it publishes of itself: keys as OpenTelemetry's */
+	const struct executable *program;    /* NULL: not asked for, or not readable */
+	const struct relabel_label *context; /* what it publishes: keys are OpenTelemetry's */
 	uint32_t context_count;
 };
 
