@@ -63,7 +63,7 @@ static void scales_open(struct scales *c, const char *suffix)
 		config.memory_bytes = (uint64_t)2 << 30;
 		config.resolution_ns = resolutions_ns[i];
 		BENCH_OK(store_open(&config, NULL, NULL, &c->stores[i], &e), &e);
-		pthread_mutex_lock(&c->stores[i]->merge_lock);
+		lock_take(&c->stores[i]->merge_lock);
 	}
 }
 
@@ -164,7 +164,7 @@ static double merge_all(struct scales *c, int i, char *note, size_t len)
 	struct err e = { 0 };
 	uint64_t rows;
 	bool merged;
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	do
 		BENCH_OK(store_merge_step(
 				 s, clock_realtime_ns() + 48 * 3600 * NS_PER_SEC, &merged, &e),

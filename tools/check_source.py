@@ -45,6 +45,9 @@ BUILTIN_ATOMIC_IN = (
     "src/store/read/pick.c",
 )
 
+# A lock without a place in the order.
+BARE_LOCK = re.compile(r"\bpthread_(mutex|rwlock|cond_(timed)?wait)\w*")
+
 # A variable that is cleaned up when its block is left, without a value.
 CLEANED = re.compile(r"CLEANUP\(\w+\) [\w ]+?\*?(\w+);")
 
@@ -90,6 +93,9 @@ def check_text(path, text):
         atomic = path.parts[0] == "src" and BUILTIN_ATOMIC.search(line)
         if atomic and not str(path).startswith(BUILTIN_ATOMIC_IN):
             problems.append(f"{path}:{number}: {atomic.group()}: give the field an atomic type")
+        bare_lock = path.parts[0] == "src" and BARE_LOCK.search(line)
+        if bare_lock and not str(path).startswith("src/base/lock."):
+            problems.append(f"{path}:{number}: {bare_lock.group()}: use base/lock.h")
     for call in LOGGED.finditer(text):
         if r"\"%" in call.group(1):
             number = text.count("\n", 0, call.start()) + 1

@@ -97,19 +97,19 @@ static enum status load(struct auth *a, struct auth_config **out, struct err *e)
 
 static struct auth_config *take(struct auth *a, uint64_t *out_generation)
 {
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	struct auth_config *c = a->config;
 	atomic_fetch_add(&c->refs, 1);
 	*out_generation = a->generation;
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 	return c;
 }
 
 bool auth_is_required(struct auth *a)
 {
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	bool yes = is_required(a->config);
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 	return yes;
 }
 
@@ -201,10 +201,10 @@ void auth_close(struct auth *a)
 	fd_cleanup(&a->stop_fd);
 	auth_config_unref(a->config);
 	auth_config_unref(a->first);
-	pthread_mutex_destroy(&a->lock);
-	pthread_mutex_destroy(&a->look_lock);
-	pthread_mutex_destroy(&a->password_lock);
-	pthread_mutex_destroy(&a->sources.lock);
+	lock_destroy(&a->lock);
+	lock_destroy(&a->look_lock);
+	lock_destroy(&a->password_lock);
+	lock_destroy(&a->sources.lock);
 	free(a->path);
 	free(a->own_token);
 	free(a);
@@ -227,7 +227,7 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 	struct auth_config *fresh = NULL;
 	struct err why = { 0 };
 	enum status s = OK;
-	pthread_mutex_lock(&a->look_lock);
+	lock_take(&a->look_lock);
 	struct auth_config *old = take(a, &generation);
 	bool differs = has_changed(old), changed = differs;
 	if (changed)
@@ -235,10 +235,10 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 	if (changed && s == OK) {
 		auth_issuers_inherit(fresh, old);
 		metric_add(&a->metrics.reloads, 1);
-		pthread_mutex_lock(&a->lock);
+		lock_take(&a->lock);
 		a->config = fresh;
 		a->generation++;
-		pthread_mutex_unlock(&a->lock);
+		lock_release(&a->lock);
 		auth_config_unref(old); /* the auth's own */
 	} else if (changed && strcmp(a->problem, err_text(&why, s)) == 0) {
 		s = OK; /* it was told */
@@ -252,7 +252,7 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 	if (s == OK && (changed || !differs))
 		a->problem[0] = 0;
 	auth_config_unref(old);
-	pthread_mutex_unlock(&a->look_lock);
+	lock_release(&a->look_lock);
 	if (s == OK)
 		*out_changed = changed;
 	return s;
@@ -275,7 +275,7 @@ static bool recall(struct auth *a, struct remembered *table, size_t count, struc
 	int64_t now = clock_monotonic_ns();
 	bool found = false;
 	salted(a, text, digest);
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	for (size_t i = 0; i < count && !found; i++) {
 		struct remembered *m = &table[i];
 		found = m->until_ns > now && m->generation == a->generation &&
@@ -285,7 +285,7 @@ static bool recall(struct auth *a, struct remembered *table, size_t count, struc
 		m->used_ns = now;
 		*out = m->caller;
 	}
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 	return found;
 }
 
@@ -298,7 +298,7 @@ static void keep(struct auth *a, struct remembered *table, size_t count, struct 
 		.until_ns = until_ns,
 		.used_ns = clock_monotonic_ns() };
 	salted(a, text, made.digest);
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	struct remembered *at = &table[0];
 	for (size_t i = 0; i < count; i++) {
 		struct remembered *m = &table[i];
@@ -308,7 +308,7 @@ static void keep(struct auth *a, struct remembered *table, size_t count, struct 
 			at = m;
 	}
 	*at = made;
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 }
 
 enum status auth_random_text(char out[AUTH_SESSION_TEXT], struct err *e)
@@ -328,9 +328,9 @@ enum status auth_session_new(struct auth *a, const struct auth_caller *caller,
 	enum status s = auth_random_text(text, e);
 	if (s != OK)
 		return s;
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	uint64_t generation = a->generation;
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 	struct auth_caller named = *caller;
 	named.until_ns = clock_monotonic_ns() + AUTH_SESSION_NS;
 	if (caller->until_ns)
@@ -344,11 +344,11 @@ void auth_session_end(struct auth *a, struct str session)
 {
 	uint8_t digest[AUTH_HASH_BYTES];
 	salted(a, session, digest);
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	for (size_t i = 0; i < AUTH_SESSIONS_MAX; i++)
 		if (CRYPTO_memcmp(a->sessions[i].digest, digest, sizeof(digest)) == 0)
 			a->sessions[i].until_ns = 0;
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 }
 
 /* ---- tokens and passwords ---- */
@@ -445,14 +445,14 @@ static enum auth_verdict judge_password(struct auth *a, const struct auth_config
 		err_set(e, E_UNAVAILABLE, "too many passwords to be checked, try again");
 		return refuse(a, c, &a->metrics.busy, false, e);
 	}
-	pthread_mutex_lock(&a->password_lock);
+	lock_take(&a->password_lock);
 	bool known = recall(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out);
 	bool over = !known && auth_sources_over(&a->sources, c->source, clock_monotonic_ns());
 	bool good = known || (!over && basic_is_known(a, config, base64, out));
 	if (good && !known)
 		keep(a, a->known, AUTH_REMEMBERED_MAX, c->authorization, out, generation,
 			clock_monotonic_ns() + AUTH_REMEMBER_NS);
-	pthread_mutex_unlock(&a->password_lock);
+	lock_release(&a->password_lock);
 	atomic_fetch_sub(&a->waiting, 1);
 	if (good)
 		return AUTH_YES;

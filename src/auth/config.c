@@ -711,7 +711,7 @@ void auth_config_unref(struct auth_config *c)
 	VEC_FREE(&c->tokens);
 	for (uint32_t i = 0; i < c->issuer_count; i++) {
 		auth_keys_free(&c->issuers[i]->keys);
-		pthread_mutex_destroy(&c->issuers[i]->lock);
+		lock_destroy(&c->issuers[i]->lock);
 		free(c->issuers[i]);
 	}
 	arena_deinit(&c->arena);

@@ -88,16 +88,16 @@ void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told)
 	struct auth_keys fresh = { 0 };
 	struct err e = { 0 };
 	int64_t now = clock_monotonic_ns();
-	pthread_mutex_lock(&i->lock);
+	lock_take(&i->lock);
 	bool due = !i->tried_ns || now - i->tried_ns >= (i->failed ? AGAIN_NS : KEYS_NS) ||
 		   (i->wanted && now - i->tried_ns >= AGAIN_NS);
 	if (due)
 		i->tried_ns = now;
-	pthread_mutex_unlock(&i->lock);
+	lock_release(&i->lock);
 	if (!due)
 		return;
 	enum status s = fetch_keys(i, wake_fd, &fresh, &e);
-	pthread_mutex_lock(&i->lock);
+	lock_take(&i->lock);
 	bool tell = s != OK && !i->failed && s != E_CANCELED;
 	i->failed = s != OK;
 	i->wanted = false;
@@ -106,7 +106,7 @@ void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told)
 		i->keys = fresh;
 		fresh = old;
 	}
-	pthread_mutex_unlock(&i->lock);
+	lock_release(&i->lock);
 	auth_keys_free(&fresh);
 	if (tell && told)
 		told(i->issuer, 0, err_text(&e, s));
@@ -126,13 +126,13 @@ static bool has_same_keys(const struct auth_issuer *a, const struct auth_issuer 
 /* No memory: they are fetched again. */
 static void copy_keys(struct auth_issuer *to, struct auth_issuer *from)
 {
-	pthread_mutex_lock(&from->lock);
+	lock_take(&from->lock);
 	for (size_t i = 0; i < from->keys.v.len; i++) {
 		struct auth_key k = from->keys.v.v[i];
 		if (VEC_PUSH(&to->keys.v, k))
 			(void)EVP_PKEY_up_ref(k.key);
 	}
-	pthread_mutex_unlock(&from->lock);
+	lock_release(&from->lock);
 }
 
 void auth_issuers_inherit(struct auth_config *to, const struct auth_config *from)
@@ -148,7 +148,7 @@ enum status auth_issuer_check(struct auth_issuer *i, struct str token, struct au
 	int64_t *out_until_ns, struct err *e)
 {
 	int64_t now_s = clock_realtime_ns() / NS_PER_SEC, until_s = 0;
-	pthread_mutex_lock(&i->lock);
+	lock_take(&i->lock);
 	enum status s =
 		i->keys.v.len == 0 ? err_set(e, E_UNAVAILABLE, "%.150s: no keys", i->issuer) : OK;
 	if (s == OK)
@@ -157,7 +157,7 @@ enum status auth_issuer_check(struct auth_issuer *i, struct str token, struct au
 		i->wanted = true;
 		e->status = s = E_UNAUTHENTICATED;
 	}
-	pthread_mutex_unlock(&i->lock);
+	lock_release(&i->lock);
 	if (s == OK)
 		*out_until_ns = clock_monotonic_ns() + (until_s - now_s) * NS_PER_SEC;
 	return s;

@@ -66,10 +66,10 @@ bool auth_sources_over(struct auth_sources *s, const char *peer, int64_t now_ns)
 {
 	char name[48];
 	auth_source_name(peer, name, sizeof(name));
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	const struct auth_source *at = find(s, name);
 	bool over = at && at->guesses >= AUTH_GUESSES_MAX && now_ns - at->minute_ns < MINUTE_NS;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return over;
 }
 
@@ -78,7 +78,7 @@ uint64_t auth_sources_add(struct auth_sources *s, const char *peer, bool guess, 
 	char name[48];
 	uint64_t tell = 0;
 	auth_source_name(peer, name, sizeof(name));
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	struct auth_source *at = find(s, name);
 	if (!at)
 		at = add(s, name, now_ns);
@@ -93,6 +93,6 @@ uint64_t auth_sources_add(struct auth_sources *s, const char *peer, bool guess, 
 		at->refused = 0;
 		at->told_ns = now_ns;
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return tell;
 }

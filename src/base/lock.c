@@ -3,8 +3,6 @@
  * How: each thread keeps the places of the locks that it holds. They ascend, because each was
  * compared with the last one when it was taken; a lock that is released before an inner one leaves
  * the rest ascending. While a thread waits for a condition its places stay: it takes nothing then.
- *
- * The names of <pthread.h> stand in parentheses here, so that they are its functions.
  */
 #include "base/lock.h"
 
@@ -75,43 +73,42 @@ void lock_init(struct lock *l, enum lock_place place)
 	l->place = place;
 }
 
-int lock_take(struct lock *l)
+void lock_take(struct lock *l)
 {
 	check(l->place);
-	int error = (pthread_mutex_lock)(&l->mutex);
+	pthread_mutex_lock(&l->mutex);
 	note_taken(l->place);
-	return error;
 }
 
 /* What does not wait cannot be part of a deadlock, but what is taken after it is. */
-int lock_try(struct lock *l)
+bool lock_try(struct lock *l)
 {
 	check(l->place);
-	int error = (pthread_mutex_trylock)(&l->mutex);
-	if (!error)
-		note_taken(l->place);
-	return error;
+	if (pthread_mutex_trylock(&l->mutex) != 0)
+		return false;
+	note_taken(l->place);
+	return true;
 }
 
-int lock_release(struct lock *l)
+void lock_release(struct lock *l)
 {
 	note_released(l->place);
-	return (pthread_mutex_unlock)(&l->mutex);
+	pthread_mutex_unlock(&l->mutex);
 }
 
-int lock_wait(pthread_cond_t *changed, struct lock *l)
+void lock_wait(pthread_cond_t *changed, struct lock *l)
 {
-	return (pthread_cond_wait)(changed, &l->mutex);
+	pthread_cond_wait(changed, &l->mutex);
 }
 
 int lock_wait_until(pthread_cond_t *changed, struct lock *l, const struct timespec *deadline)
 {
-	return (pthread_cond_timedwait)(changed, &l->mutex, deadline);
+	return pthread_cond_timedwait(changed, &l->mutex, deadline);
 }
 
-int lock_destroy(struct lock *l)
+void lock_destroy(struct lock *l)
 {
-	return (pthread_mutex_destroy)(&l->mutex);
+	pthread_mutex_destroy(&l->mutex);
 }
 
 void rwlock_init(struct rwlock *l, enum lock_place place, bool prefer_writers)
@@ -125,29 +122,27 @@ void rwlock_init(struct rwlock *l, enum lock_place place, bool prefer_writers)
 	l->place = place;
 }
 
-int rwlock_read(struct rwlock *l)
+void rwlock_read(struct rwlock *l)
 {
 	check(l->place);
-	int error = (pthread_rwlock_rdlock)(&l->lock);
+	pthread_rwlock_rdlock(&l->lock);
 	note_taken(l->place);
-	return error;
 }
 
-int rwlock_write(struct rwlock *l)
+void rwlock_write(struct rwlock *l)
 {
 	check(l->place);
-	int error = (pthread_rwlock_wrlock)(&l->lock);
+	pthread_rwlock_wrlock(&l->lock);
 	note_taken(l->place);
-	return error;
 }
 
-int rwlock_release(struct rwlock *l)
+void rwlock_release(struct rwlock *l)
 {
 	note_released(l->place);
-	return (pthread_rwlock_unlock)(&l->lock);
+	pthread_rwlock_unlock(&l->lock);
 }
 
-int rwlock_destroy(struct rwlock *l)
+void rwlock_destroy(struct rwlock *l)
 {
-	return (pthread_rwlock_destroy)(&l->lock);
+	pthread_rwlock_destroy(&l->lock);
 }

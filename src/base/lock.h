@@ -6,16 +6,15 @@
  * with one of LOCK_LEAVES in hand it takes no other. docs/concurrency.md says what each protects,
  * and tools/check holds its list and this one together. Builds that are no release ones check it at
  * each lock, also where no deadlock comes of it this time: a program that breaks the order ends
- * with a sentence that names both locks. Mutexes of type pthread_mutex_t are not looked at.
+ * with a sentence that names both locks.
  *
- * The calls are those of <pthread.h>: pthread_mutex_lock() and the others below take either type.
- *
- * Layer 0. Thread safe. Owned by the caller: lock_init(), then pthread_mutex_destroy().
+ * Layer 0. Thread safe. Owned by the caller: lock_init(), then lock_destroy().
  */
 #pragma once
 
+#include "base/status.h"
+
 #include <pthread.h>
-#include <stdbool.h>
 #include <time.h>
 
 #define LOCK_ORDER(X)                     \
@@ -101,29 +100,14 @@ struct rwlock {
 void lock_init(struct lock *l, enum lock_place place);
 void rwlock_init(struct rwlock *l, enum lock_place place, bool prefer_writers);
 
-int lock_take(struct lock *l);
-int lock_try(struct lock *l);
-int lock_release(struct lock *l);
-int lock_wait(pthread_cond_t *changed, struct lock *l);
+void lock_take(struct lock *l);
+NODISCARD bool lock_try(struct lock *l); /* whether it is taken */
+void lock_release(struct lock *l);
+void lock_wait(pthread_cond_t *changed, struct lock *l);
+/* 0, or ETIMEDOUT; `deadline` is by the condition's clock. */
 int lock_wait_until(pthread_cond_t *changed, struct lock *l, const struct timespec *deadline);
-int lock_destroy(struct lock *l);
-int rwlock_read(struct rwlock *l);
-int rwlock_write(struct rwlock *l);
-int rwlock_release(struct rwlock *l);
-int rwlock_destroy(struct rwlock *l);
-
-#define LOCK_CALL(l, call, of_place, ...) \
-	_Generic((l), struct lock * : of_place, pthread_mutex_t * : call)(__VA_ARGS__)
-#define RWLOCK_CALL(l, call, of_place) \
-	_Generic((l), struct rwlock * : of_place, pthread_rwlock_t * : call)(l)
-#define pthread_mutex_lock(l) LOCK_CALL(l, pthread_mutex_lock, lock_take, l)
-#define pthread_mutex_trylock(l) LOCK_CALL(l, pthread_mutex_trylock, lock_try, l)
-#define pthread_mutex_unlock(l) LOCK_CALL(l, pthread_mutex_unlock, lock_release, l)
-#define pthread_mutex_destroy(l) LOCK_CALL(l, pthread_mutex_destroy, lock_destroy, l)
-#define pthread_cond_wait(c, l) LOCK_CALL(l, pthread_cond_wait, lock_wait, c, l)
-#define pthread_cond_timedwait(c, l, t) \
-	LOCK_CALL(l, pthread_cond_timedwait, lock_wait_until, c, l, t)
-#define pthread_rwlock_rdlock(l) RWLOCK_CALL(l, pthread_rwlock_rdlock, rwlock_read)
-#define pthread_rwlock_wrlock(l) RWLOCK_CALL(l, pthread_rwlock_wrlock, rwlock_write)
-#define pthread_rwlock_unlock(l) RWLOCK_CALL(l, pthread_rwlock_unlock, rwlock_release)
-#define pthread_rwlock_destroy(l) RWLOCK_CALL(l, pthread_rwlock_destroy, rwlock_destroy)
+void lock_destroy(struct lock *l);
+void rwlock_read(struct rwlock *l);
+void rwlock_write(struct rwlock *l);
+void rwlock_release(struct rwlock *l);
+void rwlock_destroy(struct rwlock *l);

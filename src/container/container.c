@@ -123,15 +123,15 @@ static uint32_t owner_of(struct containers *c, struct str group)
 	uint64_t hash = hash64(above.p, above.len);
 	struct owner *place = &c->owners[hash % ARRAY_COUNT(c->owners)];
 	int64_t now = clock_monotonic_ns();
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	struct owner o = *place;
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	if (o.hash == hash && now < o.until_ns)
 		return o.user;
 	o = (struct owner){ hash, now + OWNER_TTL_NS, container_owner(c->places.root, group) };
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	*place = o;
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return o.user;
 }
 
@@ -246,12 +246,12 @@ enum status containers_find(struct containers *c, struct str cgroup_path, struct
 		return arena_status(a);
 	container_labels_init(l, a);
 	if (c) {
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 		look_for_all(c, &w);
 		const struct container_record *r = known_record(c, &w);
 		if (r)
 			container_record_put(&c->records, l, r);
-		pthread_mutex_unlock(&c->lock);
+		lock_release(&c->lock);
 	}
 	/* An engine's labels of a container win over those of its path: outside of the container it
 	 * has another id. */
@@ -281,7 +281,7 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 	if (!c)
 		return 0;
 	read_path(c, cgroup_path, &w);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	look_for_all(c, &w);
 	for (size_t i = 0; i < w.count; i++) {
 		const struct container_record *r = container_record_find(
@@ -290,7 +290,7 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 	}
 	const struct container_record *pod = pod_record(c, &w);
 	version += pod ? pod->version : 0;
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return version;
 }
 
@@ -309,7 +309,7 @@ static bool is_settled(const struct container_labels *l)
 static void take_listed(void *ctx, struct str key, const struct container_labels *l)
 {
 	struct containers *c = ctx;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
 	/* Somebody waited for this one: the next list may come soon. */
@@ -325,14 +325,14 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	} else {
 		metric_add(&c->metrics.cut, 1);
 	}
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 /* Told by the watch. */
 static void take_watched(void *ctx, struct str key, const struct container_labels *l)
 {
 	struct containers *c = ctx;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
 	if (!r)
@@ -341,15 +341,15 @@ static void take_watched(void *ctx, struct str key, const struct container_label
 		r->listed = true;
 	else
 		metric_add(&c->metrics.cut, 1);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 static void on_watch_changed(void *ctx)
 {
 	struct containers *c = ctx;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	pthread_cond_broadcast(&c->changed);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 static void ask_kubernetes(struct containers *c)
@@ -367,14 +367,14 @@ static void ask_kubernetes(struct containers *c)
 /* By a list of this moment, or one before that this time could not be had. */
 static bool is_listed(struct containers *c, struct str key)
 {
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	struct container_record *r = container_record_find(&c->records, key);
 	bool listed = !r || r->listed;
 	if (r && r->listed && is_watched(c)) /* it would have been told */
 		r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
 	else if (r && r->listed && r->due_ns <= clock_monotonic_ns())
 		container_record_nobody(&c->records, r);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return listed;
 }
 
@@ -404,7 +404,7 @@ static void ask(struct containers *c, struct str key, const struct container_que
 	container_labels_init(l, &a);
 	enum status s =
 		q->is_pod ? E_NOTFOUND : container_places_ask(&c->places, q, l, &c->metrics);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
 	/* Kubernetes may have told more of it meanwhile: that stays. */
@@ -412,7 +412,7 @@ static void ask(struct containers *c, struct str key, const struct container_que
 		take_answer(c, r, q, l);
 	else if (r && s != OK)
 		container_record_nobody(&c->records, r);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 static void note_problem_text(struct containers *c, const char *address, const char *problem)
@@ -499,7 +499,7 @@ static void wait_until(struct containers *c, int64_t wake_ns)
 {
 	const struct timespec at = { .tv_sec = wake_ns / NS_PER_SEC,
 		.tv_nsec = wake_ns % NS_PER_SEC };
-	(void)pthread_cond_timedwait(&c->changed, &c->lock, &at);
+	(void)lock_wait_until(&c->changed, &c->lock, &at);
 }
 
 /* Every process that runs at the start. */
@@ -513,10 +513,10 @@ static bool look_at_process(void *ctx, int pid)
 		return true;
 	struct wanted w;
 	read_path(c, path, &w);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	look_for_all(c, &w);
 	bool go_on = !c->stopping;
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return go_on;
 }
 
@@ -524,15 +524,15 @@ static void *run(void *ctx)
 {
 	struct containers *c = ctx;
 	(void)!procfs_pids(look_at_process, c, NULL);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	int64_t until = clock_monotonic_ns() + WATCH_PATIENCE_NS;
 	while (c->watch && !c->stopping && clock_monotonic_ns() < until &&
 		container_watch_state(c->watch) == CONTAINER_WATCH_BEGINS)
 		wait_until(c, until);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	if (c->kubernetes.peer.address[0] && !is_watched(c))
 		ask_kubernetes(c);
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	while (!c->stopping) {
 		int64_t wake_ns;
 		const struct container_record *r =
@@ -549,11 +549,11 @@ static void *run(void *ctx)
 		struct str text = strtab_get(&c->records.texts, r->key);
 		text = str_sub(text, 0, sizeof(key));
 		memcpy(key, text.p, text.len);
-		pthread_mutex_unlock(&c->lock);
+		lock_release(&c->lock);
 		ask(c, str_make(key, text.len), &q);
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 	}
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return NULL;
 }
 
@@ -609,10 +609,10 @@ void containers_free(struct containers *c)
 	if (!c)
 		return;
 	if (c->started) {
-		pthread_mutex_lock(&c->lock);
+		lock_take(&c->lock);
 		c->stopping = true;
 		pthread_cond_broadcast(&c->changed);
-		pthread_mutex_unlock(&c->lock);
+		lock_release(&c->lock);
 		pthread_join(c->thread, NULL);
 	}
 	container_watch_stop(c->watch);
@@ -620,25 +620,25 @@ void containers_free(struct containers *c)
 	container_peer_close(&c->kubernetes.peer);
 	container_records_deinit(&c->records);
 	pthread_cond_destroy(&c->changed);
-	pthread_mutex_destroy(&c->lock);
+	lock_destroy(&c->lock);
 	free(c);
 }
 
 void containers_settle(struct containers *c, int64_t timeout_ns)
 {
 	int64_t until = clock_monotonic_ns() + timeout_ns;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	while (!c->settled && clock_monotonic_ns() < until)
 		wait_until(c, until);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 void containers_write_problems(struct containers *c, struct buf *out)
 {
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	for (uint32_t i = 0; i < c->problem_count; i++)
 		buf_printf(out, "%s\n", c->problems[i]);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 void containers_write_metrics(struct containers *c, struct buf *out)

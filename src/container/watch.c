@@ -100,11 +100,11 @@ enum status container_frame_next(
 
 static void set_state(struct container_watch *w, enum container_watch_state state, const char *why)
 {
-	pthread_mutex_lock(&w->lock);
+	lock_take(&w->lock);
 	bool same = (int)state == atomic_load(&w->state) && strcmp(w->problem, why) == 0;
 	snprintf(w->problem, sizeof(w->problem), "%s", why);
 	atomic_store(&w->state, (int)state);
-	pthread_mutex_unlock(&w->lock);
+	lock_release(&w->lock);
 	metric_set(&w->c.metrics->watching, state == CONTAINER_WATCH_GOES_ON);
 	if (!same)
 		w->c.changed(w->c.sink.ctx);
@@ -122,9 +122,9 @@ bool container_watch_node_is_unknown(struct container_watch *w)
 
 void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX])
 {
-	pthread_mutex_lock(&w->lock);
+	lock_take(&w->lock);
 	memcpy(out, w->problem, ERR_TEXT_MAX);
-	pthread_mutex_unlock(&w->lock);
+	lock_release(&w->lock);
 }
 
 static void wake(struct container_watch *w)
@@ -417,7 +417,7 @@ static void watch_free(struct container_watch *w)
 	free(w->node);
 	free(w->node_now);
 	fd_cleanup(&w->wake_fd);
-	pthread_mutex_destroy(&w->lock);
+	lock_destroy(&w->lock);
 	free(w);
 }
 

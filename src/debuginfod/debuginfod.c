@@ -359,11 +359,11 @@ static enum status get(struct debuginfod *d, const struct file *f)
 	enum status s = debuginfod_cache_has(d->dir, f->id, f->suffix) ? OK : fetch_file(d, f, &e);
 	if (s == E_CANCELED)
 		return s;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	struct miss *m = miss_of(d, f, &hash);
 	int64_t wait = s == E_NOTFOUND ? DEBUGINFOD_MISS_NS : DEBUGINFOD_FAILED_NS;
 	*m = (struct miss){ hash, clock_monotonic_ns() + wait };
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	count_result(d, s);
 	if (s == OK)
 		s = debuginfod_cache_path(d->dir, f->id, f->suffix, path, &e);
@@ -379,10 +379,10 @@ static enum status get(struct debuginfod *d, const struct file *f)
 static void next_source(struct debuginfod *d)
 {
 	struct source w = d->sources[0];
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	struct file f = source_file(&w);
 	(void)get(d, &f);
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	memmove(d->sources, d->sources + 1, --d->source_count * sizeof(w));
 	pthread_cond_broadcast(&d->source_done);
 }
@@ -393,26 +393,26 @@ static void next_debug_file(struct debuginfod *d)
 	struct wanted w = d->queue[0];
 	memmove(d->queue, d->queue + 1, --d->queue_len * sizeof(w));
 	metric_set(&d->metrics.waiting, d->queue_len);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	struct file f = debug_file(w.file);
 	if (get(d, &f) == OK)
 		d->config.found(d->config.ctx, w.build_id, w.file);
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 }
 
 static void *run(void *ctx)
 {
 	struct debuginfod *d = ctx;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	while (!d->stop) {
 		if (d->source_count)
 			next_source(d);
 		else if (d->queue_len)
 			next_debug_file(d);
 		else
-			pthread_cond_wait(&d->changed, &d->lock);
+			lock_wait(&d->changed, &d->lock);
 	}
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return NULL;
 }
 
@@ -427,7 +427,7 @@ void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wan
 	if (!is_id(build_id) || !is_id(wanted))
 		return;
 	const struct file f = debug_file(wanted);
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	bool known = is_missing(d, &f);
 	for (uint32_t i = 0; i < d->queue_len && !known; i++)
 		known = strcmp(d->queue[i].file, wanted) == 0 &&
@@ -441,7 +441,7 @@ void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wan
 	} else if (!known) {
 		metric_add(&d->metrics.dropped, 1);
 	}
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 }
 
 /* ---- sources ---- */
@@ -523,18 +523,18 @@ static bool await_source(
 	struct debuginfod *d, const struct source *w, const struct file *f, int64_t until_ns)
 {
 	const struct timespec at = { until_ns / NS_PER_SEC, until_ns % NS_PER_SEC };
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	if (!is_missing(d, f) && !is_wanted(d, w))
 		want_source(d, w);
 	if (d->waiters < DEBUGINFOD_WAITERS_MAX) {
 		d->waiters++;
 		while (!d->stop && is_wanted(d, w) &&
-			pthread_cond_timedwait(&d->source_done, &d->lock, &at) == 0)
+			lock_wait_until(&d->source_done, &d->lock, &at) == 0)
 			;
 		d->waiters--;
 	}
 	bool known = is_missing(d, f);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return known;
 }
 
@@ -605,11 +605,11 @@ void debuginfod_stop(struct debuginfod *d)
 {
 	if (!d)
 		return;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	d->stop = true;
 	pthread_cond_signal(&d->changed);
 	pthread_cond_broadcast(&d->source_done);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	if (d->runs) {
 		(void)eventfd_write(d->stop_fd, 1);
 		pthread_join(d->thread, NULL);
@@ -625,7 +625,7 @@ void debuginfod_close(struct debuginfod *d)
 	for (uint32_t i = 0; i < d->remote_count; i++)
 		fetch_free(d->remotes[i].fetch);
 	fd_cleanup(&d->stop_fd);
-	pthread_mutex_destroy(&d->lock);
+	lock_destroy(&d->lock);
 	pthread_cond_destroy(&d->changed);
 	pthread_cond_destroy(&d->source_done);
 	free(d);

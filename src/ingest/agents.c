@@ -20,7 +20,7 @@ void agent_list_deinit(struct agent_list *l)
 {
 	free(l->v);
 	l->v = NULL;
-	pthread_mutex_destroy(&l->lock);
+	lock_destroy(&l->lock);
 }
 
 static void copy_text(char *out, size_t size, struct str s)
@@ -91,7 +91,7 @@ void agent_list_note(struct agent_list *l, struct str tenant, const struct profi
 	copy_text(e.tenant, sizeof(e.tenant), tenant);
 	copy_text(e.address, sizeof(e.address), str_sub(address, 0, str_rindex(address, ':')));
 	copy_text(e.error, sizeof(e.error), str_of(error));
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	forget(l, begin_ns);
 	if (count == 0)
 		note(l, &e);
@@ -99,15 +99,15 @@ void agent_list_note(struct agent_list *l, struct str tenant, const struct profi
 		copy_text(e.node, sizeof(e.node), profile_str(p, nodes[i]));
 		note(l, &e);
 	}
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 }
 
 uint64_t agent_list_count(struct agent_list *l, int64_t now_ns)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	forget(l, now_ns);
 	uint64_t n = l->count;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return n;
 }
 
@@ -121,12 +121,12 @@ static int by_name(const void *a, const void *b)
 void agent_list_each(
 	struct agent_list *l, struct str tenant, int64_t now_ns, agent_fn *fn, void *ctx)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	forget(l, now_ns);
 	if (l->count)
 		qsort(l->v, l->count, sizeof(*l->v), by_name);
 	for (size_t i = 0; i < l->count; i++)
 		if (str_eq(str_of(l->v[i].tenant), tenant))
 			fn(ctx, &l->v[i]);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 }

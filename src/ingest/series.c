@@ -68,7 +68,7 @@ void series_guard_deinit(struct series_guard *g)
 	}
 	free(g->tenants);
 	g->tenants = NULL;
-	pthread_mutex_destroy(&g->lock);
+	lock_destroy(&g->lock);
 }
 
 static struct series_tenant *find_tenant(struct series_guard *g, struct str tenant)
@@ -200,11 +200,11 @@ enum status series_guard_limit(struct series_guard *g, struct str tenant, uint32
 	b.sets = calloc(p->label_sets.len, sizeof(*b.sets));
 	enum status s = E_NOMEM;
 	if (b.types && b.sets) {
-		pthread_mutex_lock(&g->lock);
+		lock_take(&g->lock);
 		struct series_tenant *t = find_tenant(g, tenant);
 		turn(t, now_ns);
 		s = limit_locked(t, &b, out_refused);
-		pthread_mutex_unlock(&g->lock);
+		lock_release(&g->lock);
 	}
 	free(b.types);
 	free(b.sets);
@@ -216,9 +216,9 @@ enum status series_guard_limit(struct series_guard *g, struct str tenant, uint32
 uint64_t series_guard_count(struct series_guard *g)
 {
 	uint64_t n = 0;
-	pthread_mutex_lock(&g->lock);
+	lock_take(&g->lock);
 	for (size_t i = 0; i < g->tenant_count; i++)
 		n += MAX(g->tenants[i].now.hashes.len, g->tenants[i].before.hashes.len);
-	pthread_mutex_unlock(&g->lock);
+	lock_release(&g->lock);
 	return n;
 }

@@ -165,11 +165,11 @@ static void *stream_main(void *ctx)
 		tell_handled(x);
 	net_stream_finish(st);
 	net_exchange_unref(x);
-	pthread_mutex_lock(&server->streams_lock);
+	lock_take(&server->streams_lock);
 	server->streams--;
 	metric_set(&server->metrics.streams, server->streams);
 	pthread_cond_broadcast(&server->streams_gone);
-	pthread_mutex_unlock(&server->streams_lock);
+	lock_release(&server->streams_lock);
 	return NULL;
 }
 
@@ -181,11 +181,11 @@ bool net_stream_start(struct net_exchange *x)
 	x->rpc_stream->compress =
 		x->framing == NET_GRPC &&
 		http_list_has(http_request_header(h, "grpc-accept-encoding"), "gzip");
-	pthread_mutex_lock(&s->streams_lock);
+	lock_take(&s->streams_lock);
 	bool room = s->streams < s->config.streams_max;
 	if (room)
 		metric_set(&s->metrics.streams, ++s->streams);
-	pthread_mutex_unlock(&s->streams_lock);
+	lock_release(&s->streams_lock);
 	if (!room)
 		return false;
 	x->rpc_stream->running = true;
@@ -196,16 +196,16 @@ bool net_stream_start(struct net_exchange *x)
 	}
 	x->rpc_stream->running = false;
 	net_exchange_unref(x);
-	pthread_mutex_lock(&s->streams_lock);
+	lock_take(&s->streams_lock);
 	s->streams--;
-	pthread_mutex_unlock(&s->streams_lock);
+	lock_release(&s->streams_lock);
 	return false;
 }
 
 void net_stream_join_all(struct net_server *s)
 {
-	pthread_mutex_lock(&s->streams_lock);
+	lock_take(&s->streams_lock);
 	while (s->streams)
-		pthread_cond_wait(&s->streams_gone, &s->streams_lock);
-	pthread_mutex_unlock(&s->streams_lock);
+		lock_wait(&s->streams_gone, &s->streams_lock);
+	lock_release(&s->streams_lock);
 }

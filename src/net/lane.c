@@ -20,15 +20,15 @@ void net_lane_init(struct net_lane *l)
 
 void net_lane_close(struct net_lane *l)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	l->closed = true;
 	pthread_cond_broadcast(&l->changed);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 }
 
 void net_lane_deinit(struct net_lane *l)
 {
-	pthread_mutex_destroy(&l->lock);
+	lock_destroy(&l->lock);
 	pthread_cond_destroy(&l->changed);
 }
 
@@ -50,7 +50,7 @@ static uint64_t share_of(const struct net_exchange *x)
 bool net_lane_push(struct net_lane *l, struct net_exchange *x)
 {
 	x->share = share_of(x);
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	bool room = !l->closed && l->waiting_count < WAITING_MAX;
 	if (room) {
 		x->lane = l;
@@ -58,7 +58,7 @@ bool net_lane_push(struct net_lane *l, struct net_exchange *x)
 		l->waiting_count++;
 		pthread_cond_signal(&l->changed);
 	}
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return room;
 }
 
@@ -100,26 +100,26 @@ static void take_out(struct net_lane *l, struct net_exchange *x)
 struct net_exchange *net_lane_pop(struct net_lane_worker *w)
 {
 	struct net_lane *l = w->lane;
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	w->busy = false;
 	struct net_exchange *x;
 	while (!(x = next_of(l)) && !l->closed)
-		pthread_cond_wait(&l->changed, &l->lock);
+		lock_wait(&l->changed, &l->lock);
 	if (x) {
 		take_out(l, x);
 		w->busy = true;
 		w->share = x->share;
 	}
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return x;
 }
 
 bool net_lane_remove(struct net_lane *l, struct net_exchange *x)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	bool there = x->lane == l;
 	if (there)
 		take_out(l, x);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return there;
 }

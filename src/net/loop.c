@@ -22,10 +22,10 @@ static char listener_tag, wake_tag;
 
 static void deliver_all(struct net_server *s)
 {
-	pthread_mutex_lock(&s->done_lock);
+	lock_take(&s->done_lock);
 	struct net_exchange *x = s->done;
 	s->done = NULL;
-	pthread_mutex_unlock(&s->done_lock);
+	lock_release(&s->done_lock);
 	while (x) {
 		struct net_exchange *next = x->done_next;
 		if (x->judging)

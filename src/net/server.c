@@ -40,8 +40,8 @@ static void server_free(struct net_server *s)
 		s->done = x->done_next;
 		net_exchange_unref(x);
 	}
-	pthread_mutex_destroy(&s->done_lock);
-	pthread_mutex_destroy(&s->streams_lock);
+	lock_destroy(&s->done_lock);
+	lock_destroy(&s->streams_lock);
 	pthread_cond_destroy(&s->streams_gone);
 	fd_cleanup(&s->listen_fd);
 	fd_cleanup(&s->epoll_fd);

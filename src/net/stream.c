@@ -43,7 +43,7 @@ void net_stream_free(struct net_stream *st)
 {
 	if (!st)
 		return;
-	pthread_mutex_destroy(&st->lock);
+	lock_destroy(&st->lock);
 	pthread_cond_destroy(&st->changed);
 	buf_deinit(&st->in);
 	buf_deinit(&st->message);
@@ -63,10 +63,12 @@ static int64_t patience(const struct net_stream *st)
 /* Waits for `changed` until the time; false: it has passed. */
 static bool wait_until(struct net_stream *st, int64_t at_ns)
 {
-	if (at_ns == INT64_MAX)
-		return pthread_cond_wait(&st->changed, &st->lock) == 0;
+	if (at_ns == INT64_MAX) {
+		lock_wait(&st->changed, &st->lock);
+		return true;
+	}
 	struct timespec at = { .tv_sec = at_ns / NS_PER_SEC, .tv_nsec = at_ns % NS_PER_SEC };
-	return pthread_cond_timedwait(&st->changed, &st->lock, &at) == 0;
+	return lock_wait_until(&st->changed, &st->lock, &at) == 0;
 }
 
 /* ---- the handler's side ---- */
@@ -167,7 +169,7 @@ enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out
 {
 	struct http_grpc_frame f = { 0 };
 	bool end = false;
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	enum status s = await_frame(st, &end, e);
 	if (s == OK && !end) {
 		f = take_frame(st);
@@ -175,7 +177,7 @@ enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out
 		if (s != OK)
 			s = err_set(e, s, "message of %zu bytes", f.bytes.len);
 	}
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 	struct str message = STR("");
 	buf_clear(&st->scratch);
 	if (s == OK && !end)
@@ -237,7 +239,7 @@ enum status net_stream_send(struct net_stream *st, struct str message, struct er
 	buf_init(&piece, NET_ANSWER_MAX);
 	enum status s = make_piece(st, message, &piece, e);
 	int64_t until = MIN(patience(st), st->x->request.deadline_ns);
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	while (!st->gone && st->out.len + st->unsent > NET_STREAM_UNSENT_MAX && s == OK)
 		if (!wait_until(st, until) && clock_monotonic_ns() >= until)
 			s = why_late(st, "the client took no message", e);
@@ -249,7 +251,7 @@ enum status net_stream_send(struct net_stream *st, struct str message, struct er
 		s = buf_status(&st->out);
 		post(st);
 	}
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 	return s;
 }
 
@@ -257,7 +259,7 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 {
 	enum status s = OK;
 	int64_t until = MIN(until_ns, st->x->request.deadline_ns);
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	while (!st->gone && !st->stopping && clock_monotonic_ns() < until)
 		(void)wait_until(st, until);
 	/* HTTP/1.1 has no other sign of a client that has gone while an answer is made. */
@@ -267,16 +269,16 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 		s = err_set(e, E_UNAVAILABLE, "the server is stopping");
 	else if (clock_monotonic_ns() >= st->x->request.deadline_ns)
 		s = err_set(e, E_TIMEOUT, "the deadline passed");
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 	return s;
 }
 
 void net_stream_finish(struct net_stream *st)
 {
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	st->finished = true;
 	post(st);
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 }
 
 /* ---- the loop's side ---- */
@@ -301,7 +303,7 @@ static void measure(struct net_stream *st)
 
 size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, bool *out_open)
 {
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	size_t had = st->whole;
 	if (st->bad == OK) {
 		buf_put(&st->in, bytes, len);
@@ -315,27 +317,27 @@ size_t net_stream_feed(struct net_stream *st, const void *bytes, size_t len, boo
 	if (st->whole > had || st->bad != OK)
 		pthread_cond_signal(&st->changed);
 	size_t waiting = st->in.len;
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 	return waiting;
 }
 
 void net_stream_put_all(struct net_stream *st, struct buf *frames)
 {
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	struct buf empty = st->in;
 	st->in = *frames;
 	*frames = empty;
 	st->ended = true;
 	measure(st);
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 }
 
 static void note(struct net_stream *st, bool *what)
 {
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	*what = true;
 	pthread_cond_signal(&st->changed);
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 }
 
 void net_stream_end(struct net_stream *st)
@@ -355,10 +357,10 @@ void net_stream_stop(struct net_stream *st)
 
 void net_stream_overload(struct net_stream *st)
 {
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	st->bad = err_set(&st->why, E_UNAVAILABLE, "the server is busy, try again");
 	pthread_cond_signal(&st->changed);
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 }
 
 void net_stream_note_sent(struct net_stream *st, size_t unsent)
@@ -366,16 +368,16 @@ void net_stream_note_sent(struct net_stream *st, size_t unsent)
 	/* Only the loop writes it: looking first without the lock is safe. */
 	if (st->unsent == unsent)
 		return;
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	st->unsent = unsent;
 	pthread_cond_signal(&st->changed);
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 }
 
 struct net_stream_news net_stream_take_news(struct net_stream *st)
 {
 	struct net_stream_news n = { 0 };
-	pthread_mutex_lock(&st->lock);
+	lock_take(&st->lock);
 	st->posted = false;
 	n.out = st->out;
 	buf_init(&st->out, n.out.max);
@@ -386,6 +388,6 @@ struct net_stream_news net_stream_take_news(struct net_stream *st)
 	}
 	n.waiting = st->in.len;
 	n.finished = st->finished;
-	pthread_mutex_unlock(&st->lock);
+	lock_release(&st->lock);
 	return n;
 }

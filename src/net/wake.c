@@ -30,11 +30,11 @@ void net_loop_wake(struct net_server *s)
 
 void net_loop_done(struct net_server *s, struct net_exchange *x)
 {
-	pthread_mutex_lock(&s->done_lock);
+	lock_take(&s->done_lock);
 	bool first = s->done == NULL;
 	x->done_next = s->done;
 	s->done = x;
-	pthread_mutex_unlock(&s->done_lock);
+	lock_release(&s->done_lock);
 	if (first)
 		net_loop_wake(s);
 }

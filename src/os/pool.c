@@ -42,24 +42,24 @@ static void withdraw(struct os_pool *p, const struct job *j)
 static void *pool_main(void *ctx)
 {
 	struct os_pool *p = ctx;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	while (!p->stopping) {
 		struct job *j = p->first;
 		if (!j) {
-			pthread_cond_wait(&p->wanted, &p->lock);
+			lock_wait(&p->wanted, &p->lock);
 			continue;
 		}
 		unsigned worker = j->next++;
 		j->running++;
 		if (j->next == j->end)
 			withdraw(p, j);
-		pthread_mutex_unlock(&p->lock);
+		lock_release(&p->lock);
 		j->fn(j->ctx, worker);
-		pthread_mutex_lock(&p->lock);
+		lock_take(&p->lock);
 		j->running--;
 		pthread_cond_broadcast(&p->left);
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return NULL;
 }
 
@@ -88,14 +88,14 @@ void os_pool_free(struct os_pool *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	assert(!p->first);
 	p->stopping = true;
 	pthread_cond_broadcast(&p->wanted);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	for (unsigned i = 0; i < p->count; i++)
 		pthread_join(p->threads[i], NULL);
-	pthread_mutex_destroy(&p->lock);
+	lock_destroy(&p->lock);
 	pthread_cond_destroy(&p->wanted);
 	pthread_cond_destroy(&p->left);
 	free(p);
@@ -113,18 +113,18 @@ void os_pool_run(struct os_pool *p, unsigned n, os_pool_fn *fn, void *ctx)
 		fn(ctx, 0);
 		return;
 	}
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	struct job **last = &p->first;
 	while (*last)
 		last = &(*last)->after;
 	*last = &j;
 	for (unsigned i = 1; i < j.end; i++)
 		pthread_cond_signal(&p->wanted);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	fn(ctx, 0);
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	withdraw(p, &j);
 	while (j.running)
-		pthread_cond_wait(&p->left, &p->lock);
-	pthread_mutex_unlock(&p->lock);
+		lock_wait(&p->left, &p->lock);
+	lock_release(&p->lock);
 }

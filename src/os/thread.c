@@ -92,18 +92,20 @@ void os_queue_free(struct os_queue *q)
 	if (!q)
 		return;
 	pthread_cond_destroy(&q->not_empty);
-	pthread_mutex_destroy(&q->lock);
+	lock_destroy(&q->lock);
 	free(q);
 }
 
 /* False at the deadline. */
 static bool wait_until(pthread_cond_t *cond, struct lock *lock, int64_t deadline_ns)
 {
-	if (deadline_ns == INT64_MAX)
-		return pthread_cond_wait(cond, lock) == 0;
+	if (deadline_ns == INT64_MAX) {
+		lock_wait(cond, lock);
+		return true;
+	}
 	struct timespec t = { .tv_sec = deadline_ns / NS_PER_SEC,
 		.tv_nsec = deadline_ns % NS_PER_SEC };
-	return pthread_cond_timedwait(cond, lock, &t) != ETIMEDOUT;
+	return lock_wait_until(cond, lock, &t) != ETIMEDOUT;
 }
 
 static void put(struct os_queue *q, void *item)
@@ -125,7 +127,7 @@ static bool begin_waking(struct os_queue *q)
 static void unlock_and_wake(struct os_queue *q)
 {
 	bool wake = begin_waking(q);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	if (wake)
 		pthread_cond_signal(&q->not_empty);
 }
@@ -133,7 +135,7 @@ static void unlock_and_wake(struct os_queue *q)
 bool os_queue_try_push(struct os_queue *q, void *item)
 {
 	assert(item);
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	bool ok = !q->closed && q->len < q->capacity;
 	if (ok)
 		put(q, item);
@@ -143,7 +145,7 @@ bool os_queue_try_push(struct os_queue *q, void *item)
 
 void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	bool in_time = true;
 	while (in_time && !q->closed && q->len == 0) {
 		q->waiting++;
@@ -163,8 +165,8 @@ void *os_queue_pop(struct os_queue *q, int64_t deadline_ns)
 
 void os_queue_close(struct os_queue *q)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	q->closed = true;
 	pthread_cond_broadcast(&q->not_empty);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 }

@@ -69,7 +69,7 @@ void parca_stacks_free(struct parca_stacks *s)
 		return;
 	generation_free(s->fresh);
 	generation_free(s->old);
-	pthread_mutex_destroy(&s->lock);
+	lock_destroy(&s->lock);
 	free(s);
 }
 
@@ -142,10 +142,10 @@ void parca_stacks_add(
 	struct parca_stacks *c, struct hash128 key, const struct profile *from, uint32_t stack)
 {
 	uint32_t there;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	if (!find(c->fresh, key, &there))
 		add_locked(c, key, from, stack);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 }
 
 bool parca_stacks_find(
@@ -153,14 +153,14 @@ bool parca_stacks_find(
 {
 	uint32_t stack, copy;
 	enum status s = E_NOTFOUND;
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	if (find(c->fresh, key, &stack)) {
 		s = copy_stack(to, &c->fresh->p, stack, &copy);
 	} else if (find(c->old, key, &stack)) {
 		s = copy_stack(to, &c->old->p, stack, &copy);
 		add_locked(c, key, &c->old->p, stack);
 	}
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	if (s == OK)
 		*out = copy;
 	return s == OK;
@@ -168,8 +168,8 @@ bool parca_stacks_find(
 
 uint64_t parca_stacks_count(struct parca_stacks *c)
 {
-	pthread_mutex_lock(&c->lock);
+	lock_take(&c->lock);
 	uint64_t n = c->fresh->known.len + (c->old ? c->old->known.len : 0);
-	pthread_mutex_unlock(&c->lock);
+	lock_release(&c->lock);
 	return n;
 }

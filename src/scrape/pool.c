@@ -117,7 +117,7 @@ static void sync_targets(struct scrape *x)
 {
 	struct round r = { .x = x };
 	struct target_list gone = { 0 };
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	x->changed = false;
 	for (size_t i = 0; x->config && i < x->config->jobs.len; i++) {
 		const struct scrape_job *job = x->config->jobs.v[i];
@@ -139,7 +139,7 @@ static void sync_targets(struct scrape *x)
 			snprintf(t->error, sizeof(t->error), "%s", err_text(&e, s));
 		}
 	}
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	scrape_tell(x, x->problem, r.failed, &r.problem);
 	end_targets(&gone);
 }
@@ -152,29 +152,29 @@ static void put_config(struct scrape *x, struct scrape_config *c)
 	struct scrape_config *old = x->config;
 	scrape_sources_stop(old);
 	if (c) {
-		pthread_mutex_lock(&x->lock);
+		lock_take(&x->lock);
 		scrape_sources_hand_on(old, c);
-		pthread_mutex_unlock(&x->lock);
+		lock_release(&x->lock);
 		scrape_sources_start(x, c);
 	}
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	x->config = c;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	sync_targets(x);
 	scrape_config_unref(old);
 }
 
 void scrape_check_by(struct scrape *x, scrape_check_fn *check)
 {
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	x->check = check;
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 }
 
 enum status scrape_reload(struct scrape *x, struct err *e)
 {
 	struct scrape_config *c = NULL;
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	enum status s = scrape_config_load(x->path, &c, &x->stamp, e);
 	if (s == OK && x->check) {
 		s = x->check(x->path, e);
@@ -187,7 +187,7 @@ enum status scrape_reload(struct scrape *x, struct err *e)
 		metric_set(&x->metrics.reload_time, (uint64_t)(clock_realtime_ns() / NS_PER_SEC));
 		put_config(x, c);
 	}
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 	return s;
 }
 
@@ -198,25 +198,25 @@ static bool file_changed(struct scrape *x)
 	struct os_stamp now;
 	if (os_read_own(x->path, NULL, &now, NULL) != OK)
 		return false;
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	bool same = os_stamp_is_same(&now, &x->stamp);
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 	return !same;
 }
 
 static void look(struct scrape *x)
 {
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	for (size_t i = 0; i < x->config->jobs.len; i++)
 		for (uint32_t k = 0; k < x->config->jobs.v[i]->source_count; k++)
 			if (x->config->jobs.v[i]->sources[k].kind == SCRAPE_FILE)
 				scrape_source_look(x, &x->config->jobs.v[i]->sources[k]);
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	bool changed = x->changed;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	if (changed)
 		sync_targets(x);
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 }
 
 static void *run(void *ctx)
@@ -293,14 +293,14 @@ void scrape_stop(struct scrape *x)
 		(void)!write(x->wake_fd, &one, sizeof(one));
 		pthread_join(x->thread, NULL);
 	}
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	put_config(x, NULL);
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 	VEC_FREE(&x->targets);
 	if (x->wake_fd >= 0)
 		close(x->wake_fd);
-	pthread_mutex_destroy(&x->lock);
-	pthread_mutex_destroy(&x->reload_lock);
+	lock_destroy(&x->lock);
+	lock_destroy(&x->reload_lock);
 	free(x);
 }
 
@@ -315,7 +315,7 @@ void scrape_write_metrics(struct scrape *x, struct buf *out)
 
 void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx)
 {
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	for (size_t i = 0; i < x->targets.len; i++) {
 		const struct scrape_target *t = x->targets.v[i];
 		const struct scrape_view v = { .job = t->job->name,
@@ -332,12 +332,12 @@ void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx)
 			.dropped = t->dropped };
 		fn(ctx, &v);
 	}
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 }
 
 void scrape_each_discovery(struct scrape *x, scrape_discovery_fn *fn, void *ctx)
 {
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	for (size_t i = 0; x->config && i < x->config->jobs.len; i++) {
 		const struct scrape_job *job = x->config->jobs.v[i];
 		for (uint32_t k = 0; k < job->source_count; k++)
@@ -346,5 +346,5 @@ void scrape_each_discovery(struct scrape *x, scrape_discovery_fn *fn, void *ctx)
 					.error = job->sources[k].problem,
 					.found = scrape_source_found(&job->sources[k]) });
 	}
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 }

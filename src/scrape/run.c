@@ -185,12 +185,12 @@ static void note(struct scrape_target *t, enum status s, int64_t begun_ns, int64
 	metric_add(&t->pool->metrics.scrapes, 1);
 	if (s != OK)
 		metric_add(&t->pool->metrics.failed, 1);
-	pthread_mutex_lock(&t->pool->lock);
+	lock_take(&t->pool->lock);
 	t->last_ns = begun_ns;
 	t->took_ns = took_ns;
 	t->health = s == OK ? SCRAPE_GOOD : SCRAPE_BAD;
 	snprintf(t->error, sizeof(t->error), "%s", s == OK ? "" : err_text(e, s));
-	pthread_mutex_unlock(&t->pool->lock);
+	lock_release(&t->pool->lock);
 }
 
 bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns)
@@ -227,9 +227,9 @@ bool scrape_is_told_of_another(const struct scrape_target *t)
 
 static bool is_news(struct scrape_target *t, bool bad)
 {
-	pthread_mutex_lock(&t->pool->lock);
+	lock_take(&t->pool->lock);
 	bool news = scrape_is_news(t, bad, clock_monotonic_ns()) && !scrape_is_told_of_another(t);
-	pthread_mutex_unlock(&t->pool->lock);
+	lock_release(&t->pool->lock);
 	return news;
 }
 
@@ -270,9 +270,9 @@ static void *run(void *ctx)
 	fetch_interrupt(f, t->wake_fd, 0);
 	for (int64_t last = 0;;) {
 		int64_t at = scrape_moment(t->key, t->job->interval_ns, last, clock_realtime_ns());
-		pthread_mutex_lock(&t->pool->lock);
+		lock_take(&t->pool->lock);
 		t->next_ns = at;
-		pthread_mutex_unlock(&t->pool->lock);
+		lock_release(&t->pool->lock);
 		enum wake wake = wait_until(t, at);
 		if (wake == WAKE_END)
 			break;

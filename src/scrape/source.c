@@ -22,10 +22,10 @@
 void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e)
 {
 	const char *text = s == OK ? "" : err_text(e, s);
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	bool is_news = strcmp(known, text) != 0;
 	snprintf(known, ERR_TEXT_MAX, "%s", text);
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	if (is_news && s != OK && x->told)
 		x->told(SCRAPE_TARGETS, s, e);
 }
@@ -62,13 +62,13 @@ static enum status read_document(struct scrape_source *to, struct str bytes, con
 
 static void replace(struct scrape *x, struct scrape_source *s, struct scrape_source *fresh)
 {
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	struct scrape_source old = { .arena = s->arena };
 	memcpy(&old.groups, &s->groups, sizeof(old.groups));
 	memcpy(&s->groups, &fresh->groups, sizeof(s->groups));
 	s->arena = fresh->arena;
 	x->changed = true;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	VEC_FREE(&old.groups);
 	arena_deinit(&old.arena);
 }
@@ -233,11 +233,11 @@ static uint64_t hash_found(const struct discover_found *f)
 
 static void replace_found(struct scrape_source *s, struct discover_found *fresh)
 {
-	pthread_mutex_lock(&s->pool->lock);
+	lock_take(&s->pool->lock);
 	struct discover_found old = s->discovered;
 	s->discovered = *fresh;
 	s->pool->changed = true;
-	pthread_mutex_unlock(&s->pool->lock);
+	lock_release(&s->pool->lock);
 	*fresh = old;
 }
 

@@ -150,11 +150,11 @@ static bool parse_figures(const struct message *m, struct str *out)
 
 static void keep_figures(struct server *s, struct str text)
 {
-	pthread_mutex_lock(&s->figures_lock);
+	lock_take(&s->figures_lock);
 	buf_clear(&s->figures);
 	buf_str(&s->figures, text);
 	s->figures_at_ns = clock_monotonic_ns();
-	pthread_mutex_unlock(&s->figures_lock);
+	lock_release(&s->figures_lock);
 	metric_add(&s->metrics.handover_figures, 1);
 }
 
@@ -162,7 +162,7 @@ void server_handover_write_figures(struct server *s, struct buf *out)
 {
 	if (s->handover_fd < 0)
 		return;
-	pthread_mutex_lock(&s->figures_lock);
+	lock_take(&s->figures_lock);
 	if (s->figures.len && buf_status(&s->figures) == OK) {
 		buf_str(out, buf_view(&s->figures));
 		buf_printf(out,
@@ -171,7 +171,7 @@ void server_handover_write_figures(struct server *s, struct buf *out)
 			"firn_agent_figures_age_seconds %.3f\n",
 			(double)(clock_monotonic_ns() - s->figures_at_ns) / (double)NS_PER_SEC);
 	}
-	pthread_mutex_unlock(&s->figures_lock);
+	lock_release(&s->figures_lock);
 }
 
 /* Takes the page as UTF-8 in lines. Its content is trusted, since the agent has more privileges
@@ -192,11 +192,11 @@ static bool parse_page(const struct message *m, struct str *out)
 
 static void keep_page(struct server *s, struct str html)
 {
-	pthread_mutex_lock(&s->figures_lock);
+	lock_take(&s->figures_lock);
 	buf_clear(&s->page);
 	buf_str(&s->page, html);
 	s->page_at_ns = clock_monotonic_ns();
-	pthread_mutex_unlock(&s->figures_lock);
+	lock_release(&s->figures_lock);
 	metric_add(&s->metrics.handover_pages, 1);
 }
 
@@ -216,7 +216,7 @@ static void put_page(struct str page, struct buf *out)
 
 static bool write_page(struct server *s, struct buf *out)
 {
-	pthread_mutex_lock(&s->figures_lock);
+	lock_take(&s->figures_lock);
 	bool is_there = s->page.len && buf_status(&s->page) == OK;
 	int64_t age_ns = clock_monotonic_ns() - s->page_at_ns;
 	if (is_there) {
@@ -228,7 +228,7 @@ static bool write_page(struct server *s, struct buf *out)
 			age_ns > PAGE_OLD_NS ? ": it does not run, or is stuck" : "");
 		buf_cstr(out, "</body></html>\n");
 	}
-	pthread_mutex_unlock(&s->figures_lock);
+	lock_release(&s->figures_lock);
 	return is_there;
 }
 
@@ -305,10 +305,10 @@ enum status server_handover_start(struct server *s, struct err *e)
 	if (fd < 0)
 		return err_os(e, "eventfd");
 	s->handover_stop_fd = fd;
-	pthread_mutex_lock(&s->figures_lock); /* /metrics is asked already */
+	lock_take(&s->figures_lock); /* /metrics is asked already */
 	buf_init(&s->figures, MESSAGE_MAX);
 	buf_init(&s->page, MESSAGE_MAX);
-	pthread_mutex_unlock(&s->figures_lock);
+	lock_release(&s->figures_lock);
 	enum status st = os_thread_start(&s->handover, "handover", handover_main, s, e);
 	s->handover_runs = st == OK;
 	if (st != OK)

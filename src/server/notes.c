@@ -274,11 +274,11 @@ static void answer(
 		return;
 	struct notes n = { .s = s, .r = r, .e = &e };
 	arena_init(&n.a, ARENA_BYTES_MAX);
-	pthread_mutex_lock(&s->notes_lock);
+	lock_take(&s->notes_lock);
 	enum status st = load(&n);
 	if (st == OK && str_eq(r->method, STR("POST")))
 		st = kind == VIEW ? change_views(&n) : change_annotations(&n);
-	pthread_mutex_unlock(&s->notes_lock);
+	lock_release(&s->notes_lock);
 	if (st == OK)
 		st = write_notes(&n, kind, &out->body);
 	if (st != OK)

@@ -136,9 +136,9 @@ static enum status take_client(
 		if (read(x->free_fd, &one, sizeof(one)) == sizeof(one))
 			break;
 	}
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	*out = x->free[--x->free_count];
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	net_client_interrupt(*out, wake_fd, 0);
 	return OK;
 }
@@ -146,9 +146,9 @@ static enum status take_client(
 static void give_client(struct scraper *x, struct net_client *c)
 {
 	uint64_t one = 1;
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	x->free[x->free_count++] = c;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	(void)!write(x->free_fd, &one, sizeof(one));
 }
 
@@ -450,7 +450,7 @@ enum status server_run_scraper(const struct server_config *c, const struct serve
 	fd_cleanup(&x.stop_fd);
 	fd_cleanup(&x.free_fd);
 	auth_close(x.server.auth);
-	pthread_mutex_destroy(&x.lock);
+	lock_destroy(&x.lock);
 	log_info("stopped", "status=%s", status_name(st));
 	return st;
 }

@@ -40,13 +40,13 @@ static enum status sink_health(struct samples_sink *sink, struct err *e)
 {
 	struct store *s = store_of(sink);
 	enum status st = OK;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (s->flush_status != OK &&
 		atomic_load(&s->active->bytes) + s->reserved_bytes >= s->memtable_bytes)
 		st = err_set(e, E_UNAVAILABLE,
 			"the memory budget is full, and it cannot be written: %.150s",
 			err_text(&s->flush_err, s->flush_status));
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return st;
 }
 

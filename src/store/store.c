@@ -54,11 +54,11 @@ void store_config_default(struct store_config *c)
 static void wait_until(pthread_cond_t *c, struct lock *m, int64_t deadline_ns)
 {
 	if (deadline_ns == INT64_MAX) {
-		pthread_cond_wait(c, m);
+		lock_wait(c, m);
 		return;
 	}
 	struct timespec t = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
-	(void)pthread_cond_timedwait(c, m, &t);
+	(void)lock_wait_until(c, m, &t);
 }
 
 /* When the memtable is due; INT64_MAX: it is empty. What is frozen is being written by somebody, or
@@ -75,7 +75,7 @@ static void *flusher_main(void *ctx)
 {
 	struct store *s = ctx;
 	enum status told = OK;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	int64_t due = flush_due_ns(s);
 	while (!s->stopping) {
 		if (!s->flush_wanted && clock_monotonic_ns() < due) {
@@ -85,7 +85,7 @@ static void *flusher_main(void *ctx)
 			continue;
 		}
 		s->flush_wanted = false;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		struct err e = { 0 };
 		enum status st = store_flush_now(s, &e);
 		if (st != told && st != OK)
@@ -94,10 +94,10 @@ static void *flusher_main(void *ctx)
 				"they are safe in the log, and it is tried again",
 				err_text(&e, st));
 		told = st;
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		due = flush_due_ns(s);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return NULL;
 }
 
@@ -130,9 +130,9 @@ static void upkeep(struct store *s)
 		int64_t now = store_age_now(s);
 		store_retain(s, now);
 		more |= thin_some(s, now);
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		more &= !s->stopping;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 	}
 	if (atomic_load(&s->manifest_stale))
 		store_manifest_write(s);
@@ -146,16 +146,16 @@ static void *merger_main(void *ctx)
 {
 	struct store *s = ctx;
 	store_warm(s);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (!s->stopping) {
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		upkeep(s);
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		if (!s->stopping)
 			wait_until(&s->merge_wake, &s->lock,
 				clock_monotonic_ns() + UPKEEP_INTERVAL_NS);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return NULL;
 }
 
@@ -224,12 +224,12 @@ static void store_free(struct store *s)
 	VEC_FREE(&s->thin_seen);
 	free(s->groups);
 	dedupe_deinit(&s->dedupe);
-	pthread_rwlock_destroy(&s->gate);
-	pthread_mutex_destroy(&s->flush_lock);
-	pthread_mutex_destroy(&s->merge_lock);
-	pthread_mutex_destroy(&s->retain_lock);
-	pthread_mutex_destroy(&s->manifest_lock);
-	pthread_mutex_destroy(&s->lock);
+	rwlock_destroy(&s->gate);
+	lock_destroy(&s->flush_lock);
+	lock_destroy(&s->merge_lock);
+	lock_destroy(&s->retain_lock);
+	lock_destroy(&s->manifest_lock);
+	lock_destroy(&s->lock);
 	pthread_cond_destroy(&s->flush_wake);
 	pthread_cond_destroy(&s->merge_wake);
 	pthread_cond_destroy(&s->relieved);
@@ -274,12 +274,12 @@ static enum status start_threads(struct store *s, struct err *e)
 
 static void stop_threads(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->stopping = true;
 	pthread_cond_broadcast(&s->flush_wake);
 	pthread_cond_broadcast(&s->merge_wake);
 	pthread_cond_broadcast(&s->relieved);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (s->flusher_runs)
 		pthread_join(s->flusher, NULL);
 	if (s->merger_runs)
@@ -360,7 +360,7 @@ static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 			(unsigned long long)need, (unsigned long long)most);
 	int64_t deadline = clock_monotonic_ns() + s->config.wait_ns;
 	enum status st = OK;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (!has_room(s, need)) {
 		if (s->flush_status != OK) {
 			st = err_set(e, E_UNAVAILABLE,
@@ -383,18 +383,18 @@ static enum status reserve_room(struct store *s, uint64_t need, struct err *e)
 		s->reserved_bytes += need;
 	else
 		metric_add(&s->metrics.refused_memory, 1);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return st;
 }
 
 /* The reserved bytes are in the table now, or not needed. */
 static void release_room(struct store *s, uint64_t need)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->reserved_bytes -= need;
 	if (s->waiting)
 		pthread_cond_broadcast(&s->relieved);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 /* The batch is sound, but heap or disk failed: whatever the reason, it is worth another try. */
@@ -440,7 +440,7 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 		return st == E_NOMEM ? try_again(s, st, e) : st;
 	uint64_t sequence;
 	bool first = false;
-	pthread_rwlock_rdlock(&s->gate);
+	rwlock_read(&s->gate);
 	st = log_append(s->log, rec, &sequence, e);
 	bool lost = st == E_NOTFOUND;
 	if (st == OK) {
@@ -449,15 +449,15 @@ static enum status write_batch(struct store *s, struct str tenant, const struct 
 		st = memtable_add(
 			m, tenant, p, (struct batch_seen){ rec->batch_id, rec->arrived_ns }, e);
 	}
-	pthread_rwlock_unlock(&s->gate);
+	rwlock_release(&s->gate);
 	if (lost)
 		store_say(s, "%s; what is in memory is written as a part", err_text(e, st));
 	/* E_LIMIT: of a table; encode() took care of the record's. */
 	if ((st == OK && first) || lost || st == E_NOSPACE || st == E_LIMIT) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		s->flush_wanted |= st != OK;
 		pthread_cond_signal(&s->flush_wake);
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 	}
 	return st == OK ? OK : try_again(s, st, e);
 }
@@ -510,10 +510,10 @@ static bool look_at_pressure(struct store *s)
 	bool pressed = store_relieve(s);
 	if (!pressed)
 		return false;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->flush_wanted |= atomic_load(&s->active->bytes) > s->memtable_bytes / 4;
 	pthread_cond_signal(&s->flush_wake);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return true;
 }
 
@@ -578,10 +578,10 @@ enum status store_flush(struct store *s, struct err *e)
 uint64_t store_part_bytes(struct store *s)
 {
 	uint64_t bytes = 0;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	for (size_t i = 0; i < s->parts.len; i++)
 		bytes += part_file_bytes(s->parts.v[i]);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return bytes;
 }
 
@@ -591,7 +591,7 @@ void store_write_metrics(struct store *s, struct buf *out)
 	struct log_stats log = log_stats_get(s->log);
 	metric_set(&s->metrics.log_bytes, log.bytes);
 	metric_set(&s->metrics.log_syncs, log.syncs);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	uint64_t bytes = 0, rows = 0;
 	struct memtable *tables[] = { s->active, s->frozen };
 	for (size_t i = 0; i < ARRAY_COUNT(tables); i++) {
@@ -604,7 +604,7 @@ void store_write_metrics(struct store *s, struct buf *out)
 		memtable_unref(snap.table);
 	}
 	store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	metric_set(&s->metrics.memtable_bytes, bytes);
 	metric_set(&s->metrics.memtable_rows, rows);
 	metric_set(&s->metrics.ingest_bytes, memory_used(&s->ingest_memory));

@@ -115,13 +115,13 @@ static enum status read_folders(
 enum status symbolize_disk_list(
 	struct symbolize_disk *d, struct symbolize_listing *out, struct err *e)
 {
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	enum status s = read_folders(d, out, e);
 	if (s == OK) {
 		d->bytes = out->bytes;
 		metric_set(&d->metrics->disk_bytes, out->bytes);
 	}
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return s;
 }
 
@@ -161,7 +161,7 @@ void symbolize_disk_deinit(struct symbolize_disk *d)
 	if (!d->metrics)
 		return;
 	free(d->dir);
-	pthread_mutex_destroy(&d->lock);
+	lock_destroy(&d->lock);
 }
 
 void symbolize_disk_used(const char *path)
@@ -174,18 +174,18 @@ void symbolize_disk_used(const char *path)
 
 uint64_t symbolize_disk_bytes(struct symbolize_disk *d)
 {
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	uint64_t bytes = d->bytes;
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return bytes;
 }
 
 void symbolize_disk_freed(struct symbolize_disk *d, uint64_t bytes)
 {
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	d->bytes -= MIN(d->bytes, bytes);
 	metric_set(&d->metrics->disk_bytes, d->bytes);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 }
 
 void symbolize_disk_added(struct symbolize_disk *d, const char *path)
@@ -193,11 +193,11 @@ void symbolize_disk_added(struct symbolize_disk *d, const char *path)
 	struct stat st;
 	if (lstat(path, &st) < 0)
 		return;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	/* The table that it replaced stays counted until the folders are read. */
 	d->bytes += (uint64_t)st.st_blocks * 512;
 	metric_set(&d->metrics->disk_bytes, d->bytes);
 	if (d->bytes > d->bytes_max)
 		(void)!settle(d, path, NULL);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 }

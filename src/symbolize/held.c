@@ -62,9 +62,9 @@ void symbolize_held_look(struct symbolize_tables *t)
 		if (is_there && !en->is_found) {
 			memcpy(id, en->id, sizeof(id));
 			snprintf(path, sizeof(path), "%s", en->path ? en->path : "");
-			pthread_mutex_unlock(&t->lock);
+			lock_release(&t->lock);
 			is_there = symbolize_held_lies_at(path, &st);
-			pthread_mutex_lock(&t->lock);
+			lock_take(&t->lock);
 			if (strcmp(en->id, id) != 0 || !waits(en))
 				continue;
 			en->is_found = is_there;

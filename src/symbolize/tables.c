@@ -140,7 +140,7 @@ enum status symbolize_tables_files(
 	if (!symbolize_id_is_valid(build_id))
 		return err_set(e, E_INVALID, "no build id");
 	snprintf(id, sizeof(id), "%.*s", STR_ARG(build_id));
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t at = symbolize_entry_find(t, build_id);
 	if (at != MAP_NONE) {
 		const struct symbolize_entry *en = t->entries.v[at];
@@ -150,7 +150,7 @@ enum status symbolize_tables_files(
 		if (en->fd >= 0)
 			fd = fcntl(en->fd, F_DUPFD_CLOEXEC, 0);
 	}
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	const struct symbolize_request request = {
 		.build_id = id,
 		.path = path,
@@ -282,7 +282,7 @@ static bool wait_for_work(struct symbolize_tables *t)
 		return false;
 	}
 	struct timespec ts = { t->look_at_ns / NS_PER_SEC, t->look_at_ns % NS_PER_SEC };
-	(void)pthread_cond_timedwait(&t->work, &t->lock, &ts);
+	(void)lock_wait_until(&t->work, &t->lock, &ts);
 	return true;
 }
 
@@ -298,7 +298,7 @@ static void *work(void *ctx)
 {
 	struct symbolize_tables *t = ctx;
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 10);
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	while (!t->stop) {
 		if (t->queue_len == 0) {
 			if (!wait_for_work(t))
@@ -314,15 +314,15 @@ static void *work(void *ctx)
 			.whole = en->whole };
 		en->look = en->replace = en->whole = false;
 		memcpy(j.id, en->id, sizeof(j.id));
-		pthread_mutex_unlock(&t->lock);
+		lock_release(&t->lock);
 		run_job(t, &j);
 		j.is_kept = is_worth_keeping(t, &j);
-		pthread_mutex_lock(&t->lock);
+		lock_take(&t->lock);
 		finish_job(t, en, &j);
 		fd_cleanup(&j.fd);
 		free(j.path);
 	}
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return NULL;
 }
 
@@ -374,19 +374,19 @@ enum status symbolize_tables_new(const struct symbolizer_config *c,
 void symbolize_tables_set_samples(
 	struct symbolize_tables *t, const struct symbolizer_samples *samples)
 {
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	t->samples = *samples;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 void symbolize_tables_free(struct symbolize_tables *t)
 {
 	if (!t)
 		return;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	t->stop = true;
 	pthread_cond_broadcast(&t->work);
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	for (uint32_t i = 0; i < t->worker_count; i++)
 		pthread_join(t->workers[i], NULL);
 	for (size_t i = 0; i < t->entries.len; i++) {
@@ -398,7 +398,7 @@ void symbolize_tables_free(struct symbolize_tables *t)
 	map_deinit(&t->index);
 	pthread_cond_destroy(&t->done);
 	pthread_cond_destroy(&t->work);
-	pthread_mutex_destroy(&t->lock);
+	lock_destroy(&t->lock);
 	config_deinit(&t->config);
 	symbolize_disk_deinit(&t->disk);
 	free(t);
@@ -411,7 +411,7 @@ enum status symbolize_tables_offer(
 	if (!symbolize_id_is_valid(str_of(build_id)))
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
@@ -429,7 +429,7 @@ enum status symbolize_tables_offer(
 			en->path = strdup(path);
 		}
 	}
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return s;
 }
 
@@ -454,7 +454,7 @@ enum status symbolize_tables_look_again(
 	if (!symbolize_id_is_valid(str_of(build_id)))
 		return err_set(e, E_INVALID, "not a build id: %.100s", build_id);
 	enum status s = OK;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, str_of(build_id));
 	if (!en) {
 		s = err_set(e, E_NOMEM, "build id %s", build_id);
@@ -468,7 +468,7 @@ enum status symbolize_tables_look_again(
 				e, E_LIMIT, "%d symbol tables wait already", SYMBOLIZE_QUEUE_MAX);
 		look_at_others(t, build_id);
 	}
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return s;
 }
 
@@ -522,7 +522,7 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	*out_pending = false;
 	if (!symbolize_id_is_valid(build_id))
 		return;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, build_id);
 	*out = en ? take(en) : NULL;
 	if (en)
@@ -532,7 +532,7 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	bool tell = *out && is_to_be_told(en);
 	bool look =
 		en && !*out && en->state == ENTRY_IDLE && clock_monotonic_ns() >= en->not_before_ns;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	char id[SYMBOLIZE_ID_MAX + 1], file[SYMBOLIZE_PATH_MAX];
 	memcpy(id, build_id.p, build_id.len);
 	id[build_id.len] = '\0';
@@ -542,7 +542,7 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 		return;
 
 	struct symbolize_ref *found = look ? open_from_disk(t, id) : NULL;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	en = symbolize_entry_make(t, build_id); /* it may have been recycled meanwhile */
 	if (en && found && !en->open)
 		attach(t, en, STEAL_PTR(found));
@@ -550,7 +550,7 @@ void symbolize_tables_get(struct symbolize_tables *t, struct str sent_id, struct
 	if (en && !*out)
 		queue_for(t, en, path, out_pending);
 	symbolize_unref(found);
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struct str path)
@@ -559,7 +559,7 @@ void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struc
 	struct str build_id = symbolize_table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, build_id);
 	bool pending = false;
 	if (en) {
@@ -570,7 +570,7 @@ void symbolize_tables_want(struct symbolize_tables *t, struct str sent_id, struc
 	bool enough = en && en->wants >= t->config.wants_min;
 	if (enough && !(en->open && !en->open->is_trimmed) && !en->is_done)
 		queue_for(t, en, path, &pending);
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
@@ -579,11 +579,11 @@ bool symbolize_tables_is_pending(struct symbolize_tables *t, struct str sent_id)
 	struct str build_id = symbolize_table_id(sent_id, room);
 	if (!symbolize_id_is_valid(build_id))
 		return false;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t at = symbolize_entry_find(t, build_id);
 	const struct symbolize_entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
 	bool pending = en && en->wanted && en->state != ENTRY_IDLE;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return pending;
 }
 
@@ -591,21 +591,21 @@ void symbolize_ref_release(struct symbolize_tables *t, struct symbolize_ref *r)
 {
 	if (!r)
 		return;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	symbolize_unref(r);
 	evict(t);
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 bool symbolize_tables_wait(struct symbolize_tables *t, uint64_t *seen, int64_t deadline_ns)
 {
 	struct timespec ts = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	int rc = 0;
 	while (rc != ETIMEDOUT && t->ended == *seen && !t->stop)
-		rc = pthread_cond_timedwait(&t->done, &t->lock, &ts);
+		rc = lock_wait_until(&t->done, &t->lock, &ts);
 	bool more = t->ended != *seen;
 	*seen = t->ended;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return more;
 }

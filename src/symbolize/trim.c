@@ -98,12 +98,12 @@ static void add_candidate(struct pass *p, const struct symbolize_on_disk *f)
 		return;
 	c.is_trimmed = debuginfo_trim_is_done(path);
 	p->whole_bytes += c.is_trimmed ? 0 : f->bytes;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t at = symbolize_entry_find(t, str_of(c.id));
 	const struct symbolize_entry *en = at == MAP_NONE ? NULL : t->entries.v[at];
 	bool idle = !en || is_idle(t, en, p->begun_ns);
 	c.idle_since_ns = en ? idle_since(t, en) : 0;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	if (idle && !VEC_PUSH(&p->v, c))
 		p->failed = true;
 }
@@ -241,17 +241,17 @@ static void finish_candidate(struct pass *p, struct candidate *c)
 	struct symbolize_tables *t = p->t;
 	if (c->is_trimmed && c->is_needed)
 		return;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	struct symbolize_entry *en = symbolize_entry_make(t, str_of(c->id));
 	bool idle = en && is_idle(t, en, p->begun_ns) && idle_since(t, en) <= p->begun_ns;
 	if (idle)
 		en->state = ENTRY_BUILDING;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	if (!idle)
 		return;
 	symbolize_disk_freed(&t->disk, rewrite(p, c));
 	int fd = t->config.local_files && c->path ? symbolize_file_open(c->path, c->id) : -1;
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	symbolize_entry_close(t, en);
 	en->state = ENTRY_IDLE;
 	if (en->again) {
@@ -262,7 +262,7 @@ static void finish_candidate(struct pass *p, struct candidate *c)
 	}
 	t->ended++;
 	pthread_cond_broadcast(&t->done);
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 /* ---- one pass; the lock is not held ---- */
@@ -297,9 +297,9 @@ void symbolize_trim(struct symbolize_tables *t)
 	bool sweep = p.begun_ns >= t->sweep_at_ns;
 	if (sweep)
 		t->sweep_at_ns = p.begun_ns + t->config.sweep_ns;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	uint64_t most = MAX(samples.bytes(samples.ctx), t->config.whole_bytes);
 	if (symbolize_disk_bytes(&t->disk) > most)
 		run_pass(&p, most, sweep, &samples);
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 }

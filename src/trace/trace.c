@@ -98,11 +98,11 @@ void trace_add(struct trace *t, const struct trace_span *span)
 	(void)!getrandom(s.id, sizeof(s.id), GRND_NONBLOCK);
 	snprintf(s.method, sizeof(s.method), "%.*s", STR_ARG(span->method));
 	snprintf(s.route, sizeof(s.route), "%.*s", STR_ARG(span->route));
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	bool fits = t->count < TRACE_WAITING_MAX;
 	if (fits)
 		t->waiting[t->count++] = s;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	if (!fits)
 		metric_add(&t->metrics.full, 1);
 }
@@ -198,13 +198,13 @@ static enum status send_batch(struct trace *t, uint32_t count, int64_t timeout_n
 static void send_waiting(struct trace *t, int64_t timeout_ns)
 {
 	struct err e = { 0 };
-	pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t count = t->count;
 	struct span *taken = t->waiting;
 	t->waiting = t->sending;
 	t->sending = taken;
 	t->count = 0;
-	pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	if (!count)
 		return;
 	enum status s = send_batch(t, count, timeout_ns, &e);
@@ -297,7 +297,7 @@ void trace_close(struct trace *t)
 	free(t->waiting);
 	free(t->sending);
 	fd_cleanup(&t->wake_fd);
-	pthread_mutex_destroy(&t->lock);
+	lock_destroy(&t->lock);
 	free(t);
 }
 

@@ -52,7 +52,7 @@ static void counts_by_the_minute(void **state)
 	}
 	CHECK(s->count == AUTH_SOURCES_MAX);
 	CHECK(!auth_sources_over(s, "1.2.3.4:7", now + 2 * minute));
-	pthread_mutex_destroy(&s->lock);
+	lock_destroy(&s->lock);
 	free(s);
 }
 

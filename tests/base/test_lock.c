@@ -23,55 +23,55 @@ static int begin(void **state)
 
 static void in_order(void)
 {
-	pthread_mutex_lock(&outer);
-	pthread_rwlock_rdlock(&middle);
-	CHECK(pthread_mutex_trylock(&inner) == 0);
-	pthread_mutex_lock(&leaf);
+	lock_take(&outer);
+	rwlock_read(&middle);
+	CHECK(lock_try(&inner));
+	lock_take(&leaf);
 	/* Outer ones may go first: what is left keeps its order. */
-	pthread_mutex_unlock(&outer);
-	pthread_rwlock_unlock(&middle);
-	pthread_mutex_unlock(&leaf);
-	pthread_mutex_lock(&other_leaf);
-	pthread_mutex_unlock(&other_leaf);
-	pthread_mutex_unlock(&inner);
-	pthread_rwlock_wrlock(&middle);
-	pthread_rwlock_unlock(&middle);
+	lock_release(&outer);
+	rwlock_release(&middle);
+	lock_release(&leaf);
+	lock_take(&other_leaf);
+	lock_release(&other_leaf);
+	lock_release(&inner);
+	rwlock_write(&middle);
+	rwlock_release(&middle);
 }
 
 static void inner_first(void)
 {
-	pthread_mutex_lock(&inner);
-	pthread_rwlock_wrlock(&middle);
+	lock_take(&inner);
+	rwlock_write(&middle);
 }
 
 static void one_place_twice(void)
 {
 	struct lock same;
 	lock_init(&same, LOCK_PART);
-	pthread_mutex_lock(&inner);
-	pthread_mutex_lock(&same);
+	lock_take(&inner);
+	lock_take(&same);
 }
 
 static void below_a_leaf(void)
 {
-	pthread_mutex_lock(&leaf);
-	pthread_mutex_lock(&other_leaf);
+	lock_take(&leaf);
+	lock_take(&other_leaf);
 }
 
 static void tried_out_of_order(void)
 {
-	pthread_mutex_lock(&inner);
-	(void)!pthread_mutex_trylock(&outer);
+	lock_take(&inner);
+	(void)!lock_try(&outer);
 }
 
 static void without_a_place(void)
 {
-	pthread_mutex_lock(&never_begun);
+	lock_take(&never_begun);
 }
 
 static void what_is_not_held(void)
 {
-	pthread_mutex_unlock(&inner);
+	lock_release(&inner);
 }
 
 /* What the program says before it ends by SIGABRT; "" when it goes on. */

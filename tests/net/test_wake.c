@@ -49,7 +49,7 @@ static void wakes_for_the_first_answer(void **state)
 	net_loop_wake(&server);
 	CHECK(wakes() == 2);
 	close(server.event_fd);
-	pthread_mutex_destroy(&server.done_lock);
+	lock_destroy(&server.done_lock);
 }
 
 TEST_MAIN(cmocka_unit_test(keeps_the_nearest_deadline), cmocka_unit_test(lists_a_connection_once),

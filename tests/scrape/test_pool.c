@@ -187,9 +187,9 @@ static enum status refuse_file(const char *path, struct err *e)
 /* The thread that looks may be reading the file itself. */
 static const struct scrape_config *config_of(struct scrape *x)
 {
-	pthread_mutex_lock(&x->reload_lock);
+	lock_take(&x->reload_lock);
 	const struct scrape_config *c = x->config;
-	pthread_mutex_unlock(&x->reload_lock);
+	lock_release(&x->reload_lock);
 	return c;
 }
 

@@ -294,9 +294,9 @@ static void shows_the_agents_page(void **state)
 	buf_deinit(&out.body);
 	hides_the_page_from_tenants(&s);
 
-	pthread_mutex_lock(&s.figures_lock);
+	lock_take(&s.figures_lock);
 	s.page_at_ns -= 3600 * NS_PER_SEC;
-	pthread_mutex_unlock(&s.figures_lock);
+	lock_release(&s.figures_lock);
 	CHECK(strstr(get_page(&s, &out), "it does not run, or is stuck"));
 	buf_deinit(&out.body);
 

@@ -121,18 +121,18 @@ static inline struct store_config fixture_config(const char *dir)
  * does. From now on nobody merges, neither it nor store_merge_step(). */
 static inline void fixture_stop_merging(struct store *s)
 {
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	s->merge_retry_ns = INT64_MAX;
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 }
 
 /* Until it is through with what it does first: it has looked at the clock. */
 static inline void fixture_wait_started(struct store *s)
 {
 	for (bool started = false; !started;) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		started = s->age.looked;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		if (!started)
 			usleep(1000);
 	}
@@ -141,9 +141,9 @@ static inline void fixture_wait_started(struct store *s)
 /* A merge takes some out and puts one in. */
 static inline size_t fixture_part_count(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	size_t n = s->parts.len;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return n;
 }
 

@@ -133,17 +133,17 @@ static bool was_told(const char *what)
 /* For the store's thread at once: it reads both with the lock held. */
 static void pass(struct store *s, int64_t ns)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	atomic_fetch_add(&boot, ns);
 	atomic_fetch_add(&wall, ns);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 static void wake(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	pthread_cond_signal(&s->merge_wake);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	usleep(1000);
 }
 
@@ -256,8 +256,8 @@ static void a_wrong_clock_costs_nothing(void **state)
 	int64_t deadline = clock_monotonic_ns() + 120 * SEC;
 	while (samples_of(s) > 1 && clock_monotonic_ns() < deadline)
 		wake(s);
-	pthread_mutex_lock(&s->retain_lock); /* what went is counted and told by then */
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_take(&s->retain_lock); /* what went is counted and told by then */
+	lock_release(&s->retain_lock);
 	CHECK(samples_of(s) == 1 && metric_get(&s->metrics.expired) > 0); /* one of that time */
 	CHECK(metric_get(&s->metrics.expired_rows) > 0 && was_told(".part has expired, with "));
 	store_close(s);

@@ -166,7 +166,7 @@ static void equal_to_rows(void **state)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	append_ticks(s, 1, 1, 1, 1);
 	append_ticks(s, 900, 4, 1, 1);
 	append_ticks(s, 250, 400, 1, 1);
@@ -176,13 +176,13 @@ static void equal_to_rows(void **state)
 		CHECK_OK(store_flush(s, &e), &e);
 	}
 	check(s, &random);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	do
 		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
 	while (merged);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	check(s, &random);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	CHECK(time_encodings[COLUMN_TICKS] && time_encodings[COLUMN_DELTA]);
 	CHECK(node_encodings[COLUMN_RUNS] && node_encodings[COLUMN_DICT]);
 	CHECK(none_kept && some_kept && all_kept);

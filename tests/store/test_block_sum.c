@@ -79,7 +79,7 @@ static void equal_to_rows(void **state)
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	/* The store's own thread waits, so that young parts are looked at as well as merged ones.
 	 */
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	append(s, 1, 1, 0, 4);
 	append(s, 700, 1, 0, 4);
 	append(s, 250, 3, 0, 400);
@@ -90,13 +90,13 @@ static void equal_to_rows(void **state)
 		CHECK_OK(store_flush(s, &e), &e);
 	}
 	check(s);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	do
 		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
 	while (merged);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	check(s);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	CHECK(encodings[COLUMN_RUNS] > 0 && encodings[COLUMN_DICT] > 0);
 	store_close(s);
 	VEC_FREE(&m.samples);

@@ -137,9 +137,9 @@ static int files_with(struct store *s, const char *dir, const char *text)
 {
 	needle = text;
 	needles = 0;
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	CHECK(nftw(dir, search_file, 16, FTW_PHYS) == 0);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return needles;
 }
 
@@ -410,7 +410,7 @@ static struct store *open_filled(const char *dir)
 	struct err e = { 0 };
 	store_io_hook = (struct store_io_hook){ full_disk, NULL };
 	struct store *s = open_store(dir);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	for (uint32_t i = 0; i < 7; i++) {
 		CHECK_OK(counted_append(s, i, &e), &e);
 		if (i == 0 || i == 4)
@@ -418,7 +418,7 @@ static struct store *open_filled(const char *dir)
 	}
 	CHECK(s->parts.len == 2);
 	s->merge_retry_ns = INT64_MAX; /* they stay apart */
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return s;
 }
 

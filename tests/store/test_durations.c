@@ -106,9 +106,9 @@ static void merge_all(struct store *s)
 {
 	struct err e = { 0 };
 	bool merged = true;
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	s->merge_retry_ns = 0;
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	while (merged)
 		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
 	fixture_stop_merging(s);

@@ -214,7 +214,7 @@ static void make_false_resolution(struct buf *out)
 		const char *const own[] = { "thread_id", threads[i], NULL };
 		fx_sample(&p, T0 + (int64_t)(i + 1) * SEC, 1, head, 0, 0, fx_labels(&p, own));
 	}
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	CHECK_OK(store_append(s, STR(""), &p, (struct hash128){ 0 }, &e), &e);
 	CHECK_OK(store_flush(s, &e), &e);
 	struct source src = { .part = s->parts.v[0], .pinned = PART_LOAD_ALL };
@@ -234,7 +234,7 @@ static void make_false_resolution(struct buf *out)
 	CHECK_OK(os_read_file(path, out, &e), &e);
 	rewrite_deinit(&w);
 	part_unpin(src.part, PART_LOAD_ALL);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	profile_deinit(&p);
 	store_close(s);
 	fixture_clean(dir);
@@ -276,7 +276,7 @@ static void make_count(int64_t count, int64_t value, struct buf *out)
 	struct err e = { 0 };
 	fixture_dir(dir);
 	struct store *s = open_store(dir);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	model_append(&m, s, 1, T0, SEC);
 	CHECK_OK(store_flush(s, &e), &e);
 	struct part *p = s->parts.v[0];
@@ -297,7 +297,7 @@ static void make_count(int64_t count, int64_t value, struct buf *out)
 	CHECK_OK(os_read_file(path, out, &e), &e);
 	canon_deinit(&c);
 	part_unpin(p, PART_LOAD_ALL);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);

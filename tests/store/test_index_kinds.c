@@ -132,14 +132,14 @@ static void same_as_series(void **state)
 			CHECK_OK(store_flush(s, &e), &e);
 	}
 	for (int round = 0; round < 2; round++) {
-		pthread_mutex_lock(&s->merge_lock); /* two questions, of the same parts */
+		lock_take(&s->merge_lock); /* two questions, of the same parts */
 		has_lists(s);
 		compare(s, INT64_MIN, INT64_MAX, &answers);
 		compare(s, T0, T0 + 700 * SEC, &answers);
 		compare(s, T0 + 150 * SEC, T0 + 420 * SEC, &answers);
 		compare(s, T0 + 100 * SEC, T0 + 101 * SEC, &answers);
 		compare(s, 0, T0, &answers);
-		pthread_mutex_unlock(&s->merge_lock);
+		lock_release(&s->merge_lock);
 		store_close(s); /* what is in memory is written; and nothing is loaded */
 		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	}

@@ -56,7 +56,7 @@ static void samples_are_those_of_the_part(void **state)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	model_append(&m, s, 400, T0, 100 * SEC);
 	model_append(&m, s, 1, T0, 100 * SEC); /* too small to be packed */
 	append_linked(&m, s, 200);
@@ -71,7 +71,7 @@ static void samples_are_those_of_the_part(void **state)
 	CHECK(python_run(arguments, &logged));
 	snprintf(arguments, sizeof(arguments), "part_reader.py %s", part_path(s->parts.v[0]));
 	CHECK(python_run(arguments, &parted));
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	CHECK(logged.len > 1000);
 	CHECK(memmem(logged.data, logged.len, "span_id=09", 10) != NULL);
 	CHECK(str_eq(buf_view(&logged), buf_view(&parted)));

@@ -299,9 +299,9 @@ static void no_room_for_it(void **state)
 	atomic_store(&no_room, false);
 	int64_t deadline = clock_monotonic_ns() + 120 * SEC;
 	while (parts_on_disk(s) && clock_monotonic_ns() < deadline) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		pthread_cond_signal(&s->merge_wake);
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		usleep(1000);
 	}
 	CHECK(parts_on_disk(s) == 0);

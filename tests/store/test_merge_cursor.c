@@ -39,11 +39,11 @@ static void check_order(struct part *p)
 
 static void check_parts(struct store *s)
 {
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	CHECK(s->parts.len > 0);
 	for (size_t i = 0; i < s->parts.len; i++)
 		check_order(s->parts.v[i]);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 }
 
 static void merge_all(struct store *s)
@@ -202,14 +202,14 @@ static void series_come_in_pieces(void **state)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	model_append(&m, s, 3000, T0, 2 * HOUR);
 	CHECK_OK(store_flush(s, &e), &e);
 	struct part *fine = s->parts.v[0];
 	check_pieces(fine, PART_ORDER_STACK, 10 * SEC);
 	check_pieces(fine, PART_ORDER_STACK, HOUR); /* nearly all are equal */
 	check_pieces(fine, PART_ORDER_TIME, 0);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);

@@ -42,7 +42,7 @@ static void only_the_background_waits(void **unused)
 	s.merger_runs = true;
 	s.merger = pthread_self();
 	CHECK(!merge_pace_wait(&p, &s, UINT32_MAX));
-	pthread_mutex_destroy(&s.lock);
+	lock_destroy(&s.lock);
 }
 
 TEST_MAIN(cmocka_unit_test(delays), cmocka_unit_test(only_the_background_waits))

@@ -20,12 +20,12 @@ static void make_part(const char *dir, struct buf *out)
 	struct err e = { 0 };
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	model_append(&m, s, 60, T0, 100 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
 	buf_init(out, 1 << 20);
 	CHECK_OK(os_read_file(part_path(s->parts.v[0]), out, &e), &e);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 }

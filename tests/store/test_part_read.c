@@ -142,14 +142,14 @@ static void python_reads_the_same(void **state)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the young part stays for a moment */
+	lock_take(&s->merge_lock); /* the young part stays for a moment */
 	model_append(&m, s, 3000, T0, 100 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
 	CHECK(part_meta(s->parts.v[0])->level == 0);
 	compare(s);
 	model_append(&m, s, 2000, T0 + 50 * SEC, 100 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	bool merged;
 	do
 		CHECK_OK(store_merge_step(s, T0 + 90000 * SEC, &merged, &e), &e);
@@ -221,7 +221,7 @@ static void each_byte_is_checked(void **state)
 	CHECK_OK(store_flush(s, &e), &e);
 	store_close(s);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	snprintf(path, sizeof(path), "%s", part_path(s->parts.v[0]));
 	int fd = open(path, O_RDWR | O_CLOEXEC);
 	off_t size = lseek(fd, 0, SEEK_END);
@@ -242,7 +242,7 @@ static void each_byte_is_checked(void **state)
 		CHECK(pwrite(fd, &byte, 1, at) == 1);
 	}
 	close(fd);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);

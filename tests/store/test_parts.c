@@ -91,9 +91,9 @@ static int refuse(void *ctx, const char *operation)
 
 static size_t garbage(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	size_t n = s->garbage.len;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return n;
 }
 

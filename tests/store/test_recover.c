@@ -255,9 +255,9 @@ static void drop_while_a_table_waits(const char *dir)
 	atomic_store(&f.off, true);
 	if (full == OK || !s->frozen)
 		_exit(3);
-	pthread_mutex_lock(&s->retain_lock);
+	lock_take(&s->retain_lock);
 	s->config.retention_ns = 3600 * SEC;
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_release(&s->retain_lock);
 	store_retain(s, T0 + 90000 * SEC);
 	_exit(s->parts.len == 0 ? 0 : 4);
 }

@@ -120,13 +120,13 @@ static void too_much_goes_oldest_first(void **state)
 	bool merged = true;
 	while (merged)
 		CHECK_OK(store_merge_step(s, clock_realtime_ns(), &merged, &e), &e);
-	pthread_mutex_lock(&s->retain_lock); /* the store's own thread looks at limits under it */
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->retain_lock); /* the store's own thread looks at limits under it */
+	lock_take(&s->merge_lock);
 	CHECK(s->parts.len == 4);
 	uint64_t one = part_file_bytes(s->parts.v[0]);
 	s->config.retention_bytes = 5 * one; /* half of it for the log, which is larger */
-	pthread_mutex_unlock(&s->merge_lock);
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_release(&s->merge_lock);
+	lock_release(&s->retain_lock);
 	store_retain(s, AGE_UNKNOWN); /* sizes do not wait for the clock */
 	uint32_t *counts = malloc(COUNTED_MAX * sizeof(*counts));
 	CHECK(counts != NULL);
@@ -182,11 +182,11 @@ static void each_type_has_its_time(void **state)
 	make_rules(rules, by_type, 2);
 	fixture_dir(dir);
 	struct store *s = open_with(dir, rules, 2);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
 	model_append(&m, s, 300, now - 60 * SEC, 60 * SEC);
 	CHECK_OK(store_flush(s, &e), &e);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_retain(s, now + 2 * DAY);
 	model_check(s, &m, INT64_MIN, INT64_MAX);
 	store_retain(s, now + 4 * DAY);
@@ -221,7 +221,7 @@ static void tenants_and_sizes(void **state)
 	fixture_dir(dir);
 	struct store *s = open_with(dir, rules, 2);
 	int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	for (int i = 0; i < 3; i++) {
 		struct profile p;
 		struct model other = { .random = 99 };
@@ -232,10 +232,10 @@ static void tenants_and_sizes(void **state)
 		profile_deinit(&p);
 		VEC_FREE(&other.samples);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_retain(s, AGE_UNKNOWN); /* sizes do not wait for the clock */
 	model_check(s, &m, INT64_MIN, INT64_MAX);
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		CHECK_OK(part_pin(s->parts.v[i], PART_LOAD_LABELS, UINT64_MAX, &t, &e), &e);
@@ -243,7 +243,7 @@ static void tenants_and_sizes(void **state)
 			CHECK(!str_eq(t.label_strings[k], STR("bb"))); /* not even the name */
 		part_unpin(s->parts.v[i], PART_LOAD_LABELS);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	store_close(s);
 	VEC_FREE(&m.samples);
 	fixture_clean(dir);

@@ -74,9 +74,9 @@ static enum status do_thin(struct store *s)
 		st = store_thin_step(s, T0 + 30000 * DAY, &more, &e);
 	faults_end();
 	CHECK(st == OK || e.text[0]);
-	pthread_mutex_lock(&s->retain_lock);
+	lock_take(&s->retain_lock);
 	s->rewrite_retry_ns = 0;
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_release(&s->retain_lock);
 	return st;
 }
 

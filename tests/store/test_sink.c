@@ -58,18 +58,18 @@ static void a_full_table_that_cannot_be_written(void **state)
 	struct samples_sink *sink = store_sink(s);
 	FOR_EACH_CASE (c, cases) {
 		struct err e = { 0 };
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		s->flush_status = c->flush;
 		(void)err_set(&s->flush_err, E_IO, "parts/7: no space left");
 		s->memtable_bytes = c->table_bytes;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		enum status st = sink->ops->health(sink, &e);
 		CHECK_CASE(c, st == (c->healthy ? OK : E_UNAVAILABLE));
 		CHECK_CASE(c, c->healthy || strstr(e.text, "parts/7: no space left"));
 	}
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->flush_status = OK;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	store_close(s);
 	fixture_clean(dir);
 }

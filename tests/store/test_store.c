@@ -174,7 +174,7 @@ static void memory_has_a_limit(void **state)
 	c.memory_bytes = 16 << 20;
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
 	CHECK(append_stacks(s, &address, 20000, &e) == E_LIMIT); /* never fits */
-	pthread_mutex_lock(&s->flush_lock);
+	lock_take(&s->flush_lock);
 	enum status st = OK;
 	for (int i = 0; i < 1000 && st == OK; i++) {
 		st = append_stacks(s, &address, 50, &e);
@@ -182,7 +182,7 @@ static void memory_has_a_limit(void **state)
 	}
 	CHECK(st == E_UNAVAILABLE && strstr(e.text, "memory") != NULL);
 	CHECK(atomic_load(&s->active->bytes) <= s->memtable_bytes * 5 / 4);
-	pthread_mutex_unlock(&s->flush_lock);
+	lock_release(&s->flush_lock);
 	while ((st = append_stacks(s, &address, 50, &e)) == E_UNAVAILABLE)
 		;
 	CHECK_OK(st, &e);
@@ -229,9 +229,9 @@ static void wait_until_idle(struct store *s)
 {
 	int64_t deadline = clock_monotonic_ns() + 120 * SEC;
 	while (metric_get(&s->metrics.merges) == 0 && clock_monotonic_ns() < deadline) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		pthread_cond_signal(&s->merge_wake);
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		usleep(1000);
 	}
 	for (int n = 0; n < 20 && clock_monotonic_ns() < deadline; usleep(1000))
@@ -376,9 +376,9 @@ static size_t merge_all(struct store *s, int64_t now_ns)
 	for (int i = 0; i < 100 && merged; i++)
 		CHECK_OK(store_merge_step(s, now_ns, &merged, &e), &e);
 	CHECK(!merged); /* what does not fit is not tried for ever */
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	size_t n = s->parts.len;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return n;
 }
 
@@ -434,9 +434,9 @@ static void *write_much(void *ctx)
 			st = store_append(w->s, STR(""), &p, (struct hash128){ n + 1, 1 }, &e);
 			CHECK(st == OK || st == E_UNAVAILABLE);
 			w->waited += st != OK;
-			pthread_mutex_lock(&w->s->lock);
+			lock_take(&w->s->lock);
 			w->most = MAX(w->most, atomic_load(&w->s->active->bytes));
-			pthread_mutex_unlock(&w->s->lock);
+			lock_release(&w->s->lock);
 		} while (st != OK);
 		profile_deinit(&p);
 	}

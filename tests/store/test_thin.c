@@ -60,7 +60,7 @@ static void model_thin(struct model *m, bool all)
 static bool has_name(struct store *s, const char *name)
 {
 	bool has = false;
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		struct err e = { 0 };
@@ -69,7 +69,7 @@ static bool has_name(struct store *s, const char *name)
 			has |= str_eq(t.names[k], str_of(name));
 		part_unpin(s->parts.v[i], PART_LOAD_LABELS);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return has;
 }
 
@@ -77,7 +77,7 @@ static bool has_name(struct store *s, const char *name)
 static uint64_t check_times(struct store *s, int64_t unit)
 {
 	uint64_t rows = 0;
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	for (size_t i = 0; i < s->parts.len; i++) {
 		struct tabs t;
 		struct part_rows r;
@@ -97,7 +97,7 @@ static uint64_t check_times(struct store *s, int64_t unit)
 		part_unpin(s->parts.v[i], PART_LOAD_ALL);
 		part_rows_deinit(&r);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return rows;
 }
 
@@ -111,12 +111,12 @@ static void sums_stay(void **state)
 		int64_t t0 = begin(), hour = 3600 * SEC;
 		fixture_dir(dir);
 		struct store *s = open_thin(dir);
-		pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+		lock_take(&s->merge_lock); /* the merging thread waits */
 		for (int i = 0; i < 4; i++) {
 			model_append(&m, s, 150, t0 + i * hour, 2 * hour);
 			CHECK_OK(store_flush(s, &e), &e);
 		}
-		pthread_mutex_unlock(&s->merge_lock);
+		lock_release(&s->merge_lock);
 		if (seed % 2) {
 			bool merged = true;
 			while (merged)
@@ -157,28 +157,28 @@ static void what_does_not_fit_is_left(void **state)
 	int64_t t0 = begin();
 	fixture_dir(dir);
 	struct store *s = open_thin(dir);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	for (int i = 0; i < 2; i++) {
 		model_append(&m, s, 150, t0, 3600 * SEC);
 		CHECK_OK(store_flush(s, &e), &e);
 	}
 	s->merge_retry_ns = INT64_MAX; /* they stay two */
 	uint64_t memory = s->config.memory_bytes;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->config.memory_bytes = 4096;
-	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->lock);
+	lock_release(&s->merge_lock);
 	for (int i = 0; i < 2; i++) {
 		CHECK(thin_all(s, t0 + 2 * DAY) == 0);
 		CHECK(metric_get(&s->metrics.unthinned) == 2);
 		CHECK(s->rewrite_retry_ns == 0);
 	}
 	CHECK(has_name(s, "cpu"));
-	pthread_mutex_lock(&s->merge_lock);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->merge_lock);
+	lock_take(&s->lock);
 	s->config.memory_bytes = memory;
-	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->lock);
+	lock_release(&s->merge_lock);
 	CHECK(thin_all(s, t0 + 2 * DAY) == 0);
 	store_close(s);
 	s = open_thin(dir);

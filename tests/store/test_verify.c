@@ -45,7 +45,7 @@ static void make(struct files *f, int samples)
 	if (pid == 0) {
 		struct store_config c = fixture_config(f->dir);
 		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-		pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+		lock_take(&s->merge_lock); /* the merging thread waits */
 		model_append(&m, s, samples, T0, 60 * SEC);
 		CHECK_OK(store_flush(s, &e), &e);
 		for (int i = 0; i < 3; i++)
@@ -283,11 +283,11 @@ static struct store *open_with_parts(char *dir)
 	fixture_dir(dir);
 	struct store_config c = fixture_config(dir);
 	CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-	pthread_mutex_lock(&s->merge_lock); /* the merging thread waits */
+	lock_take(&s->merge_lock); /* the merging thread waits */
 	for (int i = 0; i < 8; i++)
 		add_part(s);
 	s->merge_retry_ns = INT64_MAX; /* and merges nothing later */
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return s;
 }
 
@@ -299,9 +299,9 @@ static void parts_come_and_go(void **state)
 	who = pthread_self();
 	store_io_hook = (struct store_io_hook){ change_once, NULL };
 	in_use = open_with_parts(dir);
-	pthread_mutex_lock(&in_use->merge_lock);
+	lock_take(&in_use->merge_lock);
 	in_use->merge_retry_ns = 0;
-	pthread_mutex_unlock(&in_use->merge_lock);
+	lock_release(&in_use->merge_lock);
 	atomic_store(&armed, true);
 	CHECK(verify(dir, &found) == OK);
 	CHECK(!atomic_load(&armed));

@@ -126,16 +126,16 @@ static void loading_a_part_stops_nobody(void **state)
 	CHECK_OK(store_open(&c, NULL, NULL, &w.s, &e), &e);
 	CHECK_OK(counted_append(w.s, 1, &e), &e);
 	CHECK_OK(store_flush(w.s, &e), &e);
-	pthread_mutex_lock(&w.s->merge_lock); /* the part stays */
+	lock_take(&w.s->merge_lock); /* the part stays */
 	struct part *p = w.s->parts.v[0];
-	pthread_mutex_lock(&p->lock); /* as if it were being read */
+	lock_take(&p->lock); /* as if it were being read */
 	CHECK(pthread_create(&thread, NULL, trim, &w) == 0);
 	for (int i = 0; i < 60000 && !atomic_load(&w.done); i++) /* for ever, if it is stopped */
 		usleep(1000);
 	bool done = atomic_load(&w.done);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	CHECK(pthread_join(thread, NULL) == 0);
-	pthread_mutex_unlock(&w.s->merge_lock);
+	lock_release(&w.s->merge_lock);
 	CHECK(done);
 	store_close(w.s);
 	fixture_clean(dir);
@@ -172,9 +172,9 @@ static uint64_t loaded_bytes(struct store *s)
 /* Its merging thread looks at it, too. */
 static void set_memory(struct store *s, uint64_t bytes)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->config.memory_bytes = bytes;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 /* Whoever needs the labels of a part, as a merge does all the time that it writes, keeps no other
@@ -472,9 +472,9 @@ static bool has_gone(void *ctx)
 
 static bool stands_in_queue(struct memory_share *m, const struct memory_holder *h)
 {
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	bool waits = h->wants > 0;
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 	return waits;
 }
 

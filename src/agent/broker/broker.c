@@ -212,7 +212,7 @@ static struct channel *channel_take(struct broker *b, uint64_t device, enum brok
 	int first, end = channels_of(device, &first);
 	struct channel *found = NULL;
 	bool wait = true;
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	while (!found && wait) {
 		take_late_answers(b);
 		wait = false;
@@ -225,7 +225,7 @@ static struct channel *channel_take(struct broker *b, uint64_t device, enum brok
 				found = c;
 		}
 		if (!found && wait)
-			pthread_cond_wait(&b->given_back, &b->lock);
+			lock_wait(&b->given_back, &b->lock);
 	}
 	if (found) {
 		found->busy = true;
@@ -233,20 +233,20 @@ static struct channel *channel_take(struct broker *b, uint64_t device, enum brok
 		found->kind = kind;
 		found->asked_ns = clock_monotonic_ns();
 	}
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 	return found;
 }
 
 static void channel_give_back(struct broker *b, struct channel *c, int error)
 {
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	c->busy = false;
 	c->overdue = error == ETIMEDOUT;
 	int64_t now = clock_monotonic_ns();
 	if (!is_disk(c->device))
 		device_credits_charge(&b->credits, c->device, now - c->asked_ns, now);
 	pthread_cond_broadcast(&b->given_back);
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 }
 
 /* ---- one request ---- */
@@ -524,9 +524,9 @@ static void drop(uint32_t handle, uint64_t whom)
 	fd_cleanup(&a.fd);
 	if (asked)
 		return;
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	drop_later(b, handle, whom);
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 }
 
 void broker_drop(const struct broker_file *f)
@@ -538,7 +538,7 @@ void broker_drop(const struct broker_file *f)
 static bool take_late_drop(struct broker *b, struct late_drop *out)
 {
 	bool found = false;
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	take_late_answers(b);
 	for (uint32_t i = 0; i < b->late_count && !found; i++) {
 		*out = b->late[i];
@@ -546,7 +546,7 @@ static bool take_late_drop(struct broker *b, struct late_drop *out)
 		if (found)
 			b->late[i] = b->late[--b->late_count];
 	}
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 	return found;
 }
 
@@ -571,10 +571,10 @@ static bool is_hung_up(const struct broker *b)
 static bool is_silent(struct broker *b)
 {
 	const struct channel *c = &b->channels[0];
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	take_late_answer(b, &b->channels[0]);
 	bool silent = c->overdue && clock_monotonic_ns() - c->asked_ns > BROKER_SILENCE_NS;
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 	return silent;
 }
 
@@ -606,11 +606,11 @@ void broker_write_metrics(struct buf *out)
 	if (!b)
 		return;
 	uint64_t overdue = 0;
-	pthread_mutex_lock(&b->lock);
+	lock_take(&b->lock);
 	take_late_answers(b);
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		overdue += b->channels[i].overdue;
-	pthread_mutex_unlock(&b->lock);
+	lock_release(&b->lock);
 	metric_set(&b->metrics.overdue, overdue);
 	metrics_write(out, defs, &b->metrics.requests, ARRAY_COUNT(defs));
 }
@@ -622,7 +622,7 @@ static void channels_close(struct broker *b)
 	for (int i = 0; i < BROKER_CHANNELS; i++)
 		fd_cleanup(&b->channels[i].fd);
 	pthread_cond_destroy(&b->given_back);
-	pthread_mutex_destroy(&b->lock);
+	lock_destroy(&b->lock);
 }
 
 static enum status split_off(

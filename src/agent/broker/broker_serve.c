@@ -215,15 +215,15 @@ static ssize_t link_for(const char *path, char *out, size_t size)
 /* Slabs of an agent before a restart do not count: its broker ended with it. */
 static int slab_for(struct broker *b)
 {
-	pthread_mutex_lock(&b->slabs_lock);
+	lock_take(&b->slabs_lock);
 	bool may = slab_grants_take(&b->slabs, b->config.slabs_max, clock_monotonic_ns());
-	pthread_mutex_unlock(&b->slabs_lock);
+	lock_release(&b->slabs_lock);
 	int fd = may ? privileged_open_slab() : fail(EDQUOT);
 	if (may && fd < 0) { /* one that could not be made is not given */
 		int error = errno;
-		pthread_mutex_lock(&b->slabs_lock);
+		lock_take(&b->slabs_lock);
 		b->slabs.count -= b->slabs.count > 0;
-		pthread_mutex_unlock(&b->slabs_lock);
+		lock_release(&b->slabs_lock);
 		errno = error;
 	}
 	return fd;

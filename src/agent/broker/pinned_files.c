@@ -39,14 +39,14 @@ bool pinned_files_may_hang(uint64_t type, bool below_is_disk)
 int pinned_files_add(struct pinned_files *h, int fd)
 {
 	int handle = -1;
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	for (int i = 0; i < BROKER_PINNED_MAX && handle < 0; i++) {
 		if (h->files[i].fd >= 0)
 			continue;
 		h->files[i] = (struct pinned_file){ .fd = fd };
 		handle = i;
 	}
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	if (handle >= 0)
 		return handle;
 	close(fd);
@@ -58,13 +58,13 @@ int pinned_files_add(struct pinned_files *h, int fd)
 static struct pinned_file *use(struct pinned_files *h, uint32_t handle, bool drop)
 {
 	struct pinned_file *f = NULL;
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	if (handle < BROKER_PINNED_MAX && h->files[handle].fd >= 0 && !h->files[handle].dropped) {
 		f = &h->files[handle];
 		f->users++;
 		f->dropped = drop;
 	}
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	if (!f)
 		errno = EBADF;
 	return f;
@@ -72,15 +72,15 @@ static struct pinned_file *use(struct pinned_files *h, uint32_t handle, bool dro
 
 static void leave(struct pinned_files *h, struct pinned_file *f)
 {
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	bool is_last = --f->users == 0 && f->dropped;
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	if (!is_last)
 		return;
 	close(f->fd); /* nobody else touches it */
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	f->fd = -1;
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 }
 
 ssize_t pinned_files_read(

@@ -127,9 +127,9 @@ static void *take_turn(
 void *buildqueue_take_at(
 	struct buildqueue *q, int64_t now, struct build_ticket *out, int64_t *out_wait)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	void *item = take_turn(q, now, out, out_wait);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	return item;
 }
 
@@ -137,27 +137,29 @@ void *buildqueue_take_at(
 static bool wait_until(struct buildqueue *q, int64_t deadline)
 {
 	struct timespec at = { deadline / NS_PER_SEC, deadline % NS_PER_SEC };
-	if (deadline == INT64_MAX)
-		return pthread_cond_wait(&q->changed, &q->lock) == 0;
-	return pthread_cond_timedwait(&q->changed, &q->lock, &at) == 0;
+	if (deadline == INT64_MAX) {
+		lock_wait(&q->changed, &q->lock);
+		return true;
+	}
+	return lock_wait_until(&q->changed, &q->lock, &at) == 0;
 }
 
 void buildqueue_want(struct buildqueue *q, uint32_t id)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	for (size_t i = 0; i < q->len; i++)
 		q->entries[i].ticket.wanted += q->entries[i].ticket.id == id;
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 }
 
 void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out)
 {
 	int64_t wait;
 	void *item;
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	while (!(item = take_turn(q, clock_monotonic_ns(), out, &wait)) && !q->is_closed)
 		(void)wait_until(q, wait);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	return item;
 }
 
@@ -165,13 +167,13 @@ void *buildqueue_try_pop_small(struct buildqueue *q, uint64_t bytes_max, struct 
 {
 	void *item = NULL;
 	int64_t now = clock_monotonic_ns();
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	for (size_t i = 0; i < q->len && !item; i++) {
 		const struct build_ticket *t = &q->entries[i].ticket;
 		if (t->bytes <= bytes_max && debt_at(q, t->owner, now) == 0)
 			item = take(q, i, out);
 	}
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	return item;
 }
 
@@ -186,7 +188,7 @@ static size_t waiting_of(const struct buildqueue *q, uint64_t owner)
 bool buildqueue_push(
 	struct buildqueue *q, void *item, const struct build_ticket *ticket, int64_t deadline)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	bool has_time = true;
 	while (q->len == BUILDQUEUE_MAX && has_time && !q->is_closed)
 		has_time = wait_until(q, deadline);
@@ -196,13 +198,13 @@ bool buildqueue_push(
 		q->entries[q->len++] = (struct entry){ item, *ticket };
 		pthread_cond_broadcast(&q->changed);
 	}
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	return has_room;
 }
 
 void buildqueue_charge_at(struct buildqueue *q, uint64_t owner, int64_t cpu_ns, int64_t now)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	if (q->keeps_shares && q->cpu_percent) {
 		struct owner *o = owner_find(q, owner);
 		if (!o)
@@ -214,7 +216,7 @@ void buildqueue_charge_at(struct buildqueue *q, uint64_t owner, int64_t cpu_ns, 
 		int64_t rest = MIN(paid_after(q, cpu_ns), (int64_t)BUILDQUEUE_REST_MAX_NS);
 		q->rest_until_ns = q->all.ns < 0 ? now + rest : now;
 	}
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 }
 
 void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns)
@@ -224,25 +226,25 @@ void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns)
 
 void buildqueue_keep_shares(struct buildqueue *q, bool keep)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	q->keeps_shares = keep;
 	pthread_cond_broadcast(&q->changed);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 }
 
 void buildqueue_close(struct buildqueue *q)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	q->is_closed = true;
 	pthread_cond_broadcast(&q->changed);
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 }
 
 size_t buildqueue_len(struct buildqueue *q)
 {
-	pthread_mutex_lock(&q->lock);
+	lock_take(&q->lock);
 	size_t len = q->len;
-	pthread_mutex_unlock(&q->lock);
+	lock_release(&q->lock);
 	return len;
 }
 
@@ -269,6 +271,6 @@ void buildqueue_free(struct buildqueue *q)
 	if (!q)
 		return;
 	pthread_cond_destroy(&q->changed);
-	pthread_mutex_destroy(&q->lock);
+	lock_destroy(&q->lock);
 	free(q);
 }

@@ -185,9 +185,9 @@ void *file_builder_run(void *ctx)
 			file_request_free(r);
 			continue;
 		}
-		pthread_mutex_lock(&f->work);
+		lock_take(&f->work);
 		build_one(f, r, &ticket);
-		pthread_mutex_unlock(&f->work);
+		lock_release(&f->work);
 		if (buildqueue_len(f->opened) == 0)
 			sampler_rest(f->sampler);
 	}

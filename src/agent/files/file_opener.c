@@ -107,9 +107,9 @@ static bool goes_on(void *ctx)
 static void open_first_pass(struct files *f)
 {
 	struct err e = { 0 };
-	pthread_mutex_lock(&f->work);
+	lock_take(&f->work);
 	enum status s = file_builder_load_vdso(f, &e);
-	pthread_mutex_unlock(&f->work);
+	lock_release(&f->work);
 	if (s != OK) /* its frames go by the frame pointer */
 		log_warn("no unwind table of the vDSO", "reason=%s", LOG_QUOTED(err_text(&e, s)));
 	CLEANUP(free_cleanup) struct preload_file *found = NULL;

@@ -57,7 +57,7 @@ enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e)
 	until.tv_sec += timeout_ns / NS_PER_SEC;
 	int waited = 0;
 	while (f->first_pass_left && waited == 0)
-		waited = pthread_cond_timedwait(&f->first_pass_done, &f->lock, &until);
+		waited = lock_wait_until(&f->first_pass_done, &f->lock, &until);
 	buildqueue_keep_shares(f->opened, true);
 	if (waited != 0)
 		return err_set(
@@ -168,8 +168,8 @@ void files_free(struct files *f)
 	tablecache_close(f->load.cache);
 	known_files_deinit(&f->book);
 	pthread_cond_destroy(&f->first_pass_done);
-	pthread_mutex_destroy(&f->lock);
-	pthread_mutex_destroy(&f->work);
+	lock_destroy(&f->lock);
+	lock_destroy(&f->work);
 	free(f);
 }
 

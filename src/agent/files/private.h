@@ -58,12 +58,12 @@ struct files {
 
 static inline void unlock_cleanup(struct lock **m)
 {
-	pthread_mutex_unlock(*m);
+	lock_release(*m);
 }
 
 static inline struct lock *locked(struct lock *m)
 {
-	pthread_mutex_lock(m);
+	lock_take(m);
 	return m;
 }
 

@@ -211,11 +211,11 @@ static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, stru
 	if (!fresh)
 		return;
 	memcpy(fresh, seen->v, bytes);
-	pthread_mutex_lock(lock);
+	lock_take(lock);
 	struct jitfile_mapping *old = f->mappings;
 	f->mappings = fresh;
 	f->mapping_count = seen->count;
-	pthread_mutex_unlock(lock);
+	lock_release(lock);
 	free(old);
 }
 
@@ -266,10 +266,10 @@ static uint64_t read_perfmap(
 	size_t taken = 0, more = n > 0;
 	while (more) {
 		size_t slice = MIN((size_t)n - taken, SLICE_BYTES);
-		pthread_mutex_lock(lock);
+		lock_take(lock);
 		more = jit_perfmap_read(
 			f->map, str_make(window + taken, slice), (uint64_t)since_ns);
-		pthread_mutex_unlock(lock);
+		lock_release(lock);
 		taken += more;
 		give_way();
 	}
@@ -289,10 +289,10 @@ static uint64_t read_dump(
 	enum status s = OK;
 	while (s == OK && n > 0 && taken < (uint64_t)n) {
 		uint64_t more = 0, left = (uint64_t)n - taken;
-		pthread_mutex_lock(lock);
+		lock_take(lock);
 		s = jit_dump_read(&f->dump_state, f->map,
 			str_make(window + taken, MIN(left, slice)), (uint64_t)now_ns, &more, NULL);
-		pthread_mutex_unlock(lock);
+		lock_release(lock);
 		give_way();
 		if (s == OK && !more && slice >= left)
 			break; /* the rest of a record comes later */

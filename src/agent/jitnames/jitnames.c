@@ -214,9 +214,9 @@ static void close_pinned(struct jitnames *j)
 	struct entry *x;
 	struct jitfile file;
 	while ((x = find_pinned(j)) && jitfiles_take_pinned(&x->files, &file)) {
-		pthread_mutex_unlock(&j->lock);
+		lock_release(&j->lock);
 		jitfile_close(&file);
-		pthread_mutex_lock(&j->lock);
+		lock_take(&j->lock);
 	}
 }
 
@@ -228,11 +228,11 @@ static void look(struct jitnames *j, struct entry *x)
 	uint64_t most = MIN(share_of(&x->share, 1, now), share_of(&j->share, ALL_SHARES, now));
 	x->busy = true;
 	x->wanted = x->missed = false;
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 	if (open)
 		jitfiles_open(&x->files, &j->known, &j->lock);
 	uint64_t done = most ? jitfiles_read(&x->files, &j->lock, most) : 0;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	x->looked_ns = clock_monotonic_ns();
 	if (open) {
 		x->opened_ns = x->looked_ns;
@@ -267,16 +267,16 @@ static void close_gone(struct jitnames *j)
 {
 	while (j->gone) {
 		struct entry *gone = STEAL_PTR(j->gone);
-		pthread_mutex_unlock(&j->lock);
+		lock_release(&j->lock);
 		close_all(gone);
-		pthread_mutex_lock(&j->lock);
+		lock_take(&j->lock);
 	}
 }
 
 static void *run(void *ctx)
 {
 	struct jitnames *j = ctx;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	while (!j->stopping) {
 		close_gone(j);
 		struct entry *x = next_wanted(j);
@@ -285,9 +285,9 @@ static void *run(void *ctx)
 			continue;
 		}
 		pthread_cond_broadcast(&j->idle);
-		pthread_cond_wait(&j->wake, &j->lock);
+		lock_wait(&j->wake, &j->lock);
 	}
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 	return NULL;
 }
 
@@ -335,7 +335,7 @@ enum jitnames_answer jitnames_find(
 	int64_t now = clock_monotonic_ns();
 	uint32_t at;
 	enum jitnames_answer answer = JITNAMES_NONE;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	struct entry *x = entry_find(j, p->pid, p->start_ns, &at);
 	if (!x)
 		x = entry_new(j, p);
@@ -345,7 +345,7 @@ enum jitnames_answer jitnames_find(
 		x->missed |= answer != JITNAMES_FOUND;
 		want(j, x, now, JITNAMES_LOOK_NS);
 	}
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 	metric_add(answer == JITNAMES_FOUND ? &j->metrics.found : &j->metrics.missed, 1);
 	return answer;
 }
@@ -363,38 +363,38 @@ void jitnames_settle(struct jitnames *j, int64_t patience_ns)
 	int64_t now = clock_monotonic_ns();
 	struct timespec until = { (now + patience_ns) / NS_PER_SEC,
 		(now + patience_ns) % NS_PER_SEC };
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	for (uint32_t i = 0; i < j->count; i++)
 		if (j->entries[i]->missed)
 			want(j, j->entries[i], now, 0);
-	while (!is_idle(j) && pthread_cond_timedwait(&j->idle, &j->lock, &until) != ETIMEDOUT)
+	while (!is_idle(j) && lock_wait_until(&j->idle, &j->lock, &until) != ETIMEDOUT)
 		;
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 }
 
 void jitnames_ended(struct jitnames *j, int pid, uint64_t start_ns)
 {
 	uint32_t at;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	struct entry *x = entry_find(j, pid, start_ns, &at);
 	if (x)
 		x->ended = true;
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 }
 
 void jitnames_forget(struct jitnames *j, int pid, uint64_t start_ns)
 {
 	uint32_t at;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	if (entry_find(j, pid, start_ns, &at))
 		entry_drop(j, at);
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 }
 
 void jitnames_tick(struct jitnames *j)
 {
 	uint64_t codes = 0, with_names = 0;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	j->tick++;
 	for (uint32_t i = j->count; i-- > 0;) {
 		const struct entry *x = j->entries[i];
@@ -410,7 +410,7 @@ void jitnames_tick(struct jitnames *j)
 	metric_set(&j->metrics.with_names, with_names);
 	metric_set(&j->metrics.codes, codes);
 	metric_set(&j->metrics.bytes, j->bytes);
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 }
 
 void jitnames_write_metrics(struct jitnames *j, struct buf *out)
@@ -447,16 +447,16 @@ void jitnames_free(struct jitnames *j)
 {
 	if (!j)
 		return;
-	pthread_mutex_lock(&j->lock);
+	lock_take(&j->lock);
 	j->stopping = true;
 	pthread_cond_signal(&j->wake);
-	pthread_mutex_unlock(&j->lock);
+	lock_release(&j->lock);
 	pthread_join(j->thread, NULL);
 	while (j->count)
 		entry_drop(j, j->count - 1);
 	close_all(j->gone);
 	pthread_cond_destroy(&j->wake);
 	pthread_cond_destroy(&j->idle);
-	pthread_mutex_destroy(&j->lock);
+	lock_destroy(&j->lock);
 	free(j);
 }

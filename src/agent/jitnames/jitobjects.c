@@ -64,10 +64,10 @@ static void add(struct jit_map *map, struct lock *lock, struct str bytes, uint64
 {
 	uint32_t next = 0;
 	do {
-		pthread_mutex_lock(lock);
+		lock_take(lock);
 		/* What is none is counted there. */
 		(void)!jit_object_read(map, bytes, since_ns, &next, NULL);
-		pthread_mutex_unlock(lock);
+		lock_release(lock);
 		usleep(next ? GIVE_WAY_US : 0);
 	} while (next);
 }

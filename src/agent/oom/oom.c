@@ -192,12 +192,12 @@ void oom_know(struct oom *o, const struct file_key *key, const struct objfile *o
 {
 	struct err e = { 0 };
 	struct oomprogram program;
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	struct content *c = content_find(o, build_id, path);
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 	/* One thread tells of files, so nobody else adds it meanwhile. */
 	enum status s = c ? OK : oomprogram_read(obj, &program, &e);
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	if (s == OK && !c)
 		c = content_add(o, &program, build_id, path);
 	if (s == E_NOTFOUND)
@@ -207,7 +207,7 @@ void oom_know(struct oom *o, const struct file_key *key, const struct objfile *o
 	if (c)
 		c->met = ++o->meetings;
 	count_contents(o);
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 	char text[2 * ERR_TEXT_MAX], name[2 * PATH_MAX];
 	log_quote(str_of(path), name, sizeof(name));
 	if (s == OK)
@@ -220,21 +220,21 @@ void oom_know(struct oom *o, const struct file_key *key, const struct objfile *o
 static struct content *content_hold(struct oom *o, uint32_t id)
 {
 	struct content *found = NULL;
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	for (size_t i = 0; i < OOM_CONTENTS_MAX && id; i++)
 		if (o->contents[i].id == id)
 			found = &o->contents[i];
 	if (found)
 		found->victims++;
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 	return found;
 }
 
 static void content_release(struct oom *o, struct content *c)
 {
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	c->victims--;
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 }
 
 /* ---- victims ---- */
@@ -449,7 +449,7 @@ void oom_close(struct oom *o)
 	}
 	VEC_FREE(&o->keys);
 	oom_bpf__destroy(o->skeleton);
-	pthread_mutex_destroy(&o->lock);
+	lock_destroy(&o->lock);
 	free(o);
 }
 

@@ -308,24 +308,24 @@ static void answer(struct executables *x, struct question *q)
 static void *run(void *ctx)
 {
 	struct executables *x = ctx;
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	while (!x->stopping) {
 		if (x->answered == x->last) {
-			pthread_cond_wait(&x->asked, &x->lock);
+			lock_wait(&x->asked, &x->lock);
 			continue;
 		}
 		struct question *place = &x->questions[++x->answered % EXECUTABLES_ASKED_MAX];
 		if (place->number != x->answered)
 			continue; /* forgotten */
 		struct question q = *place;
-		pthread_mutex_unlock(&x->lock);
+		lock_release(&x->lock);
 		answer(x, &q);
-		pthread_mutex_lock(&x->lock);
+		lock_take(&x->lock);
 		if (place->number == q.number)
 			*place = q;
 		atomic_fetch_add(&x->generation, 1);
 	}
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	return NULL;
 }
 
@@ -348,23 +348,23 @@ static enum executables_answer ask(struct executables *x, int pid, uint64_t star
 enum executables_answer executables_find(
 	struct executables *x, int pid, uint64_t start_ticks, struct executable *out)
 {
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	const struct question *q = question_find(x, pid, start_ticks);
 	enum executables_answer a = q ? q->answer : ask(x, pid, start_ticks);
 	if (q && a == EXECUTABLES_KNOWN)
 		*out = q->executable;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 	return a;
 }
 
 void executables_forget(struct executables *x, int pid, uint64_t start_ticks)
 {
-	pthread_mutex_lock(&x->lock);
+	lock_take(&x->lock);
 	/* Where nobody asks there are a thousand places to look through for each exec. */
 	struct question *q = x->started ? question_find(x, pid, start_ticks) : NULL;
 	if (q)
 		q->number = 0;
-	pthread_mutex_unlock(&x->lock);
+	lock_release(&x->lock);
 }
 
 uint64_t executables_generation(struct executables *x)
@@ -390,15 +390,15 @@ void executables_free(struct executables *x)
 	if (!x)
 		return;
 	if (x->started) {
-		pthread_mutex_lock(&x->lock);
+		lock_take(&x->lock);
 		x->stopping = true;
 		pthread_cond_signal(&x->asked);
-		pthread_mutex_unlock(&x->lock);
+		lock_release(&x->lock);
 		pthread_join(x->thread, NULL);
 	}
 	VEC_FREE(&x->known);
 	map_deinit(&x->index);
 	pthread_cond_destroy(&x->asked);
-	pthread_mutex_destroy(&x->lock);
+	lock_destroy(&x->lock);
 	free(x);
 }

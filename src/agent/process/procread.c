@@ -113,7 +113,7 @@ static void destroy(struct procread *p)
 {
 	pthread_cond_destroy(&p->answered);
 	pthread_cond_destroy(&p->asked);
-	pthread_mutex_destroy(&p->lock);
+	lock_destroy(&p->lock);
 	free((void *)(uintptr_t)p->variables.p);
 	free(p);
 }
@@ -142,16 +142,16 @@ static void answer_one(struct procread *p)
 	struct procread_answer *answer = NULL;
 	uint32_t user = 0;
 	p->busy++;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	/* This file waits for no lock. Of a process that is gone the rest says so, too. */
 	bool is_there = procfs_user(q->wish.pid, &user, NULL) == OK;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	q->user = user;
 	bool may = !is_there || may_read(p, q);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (may)
 		answer = read_process(&q->wish, &p->variables);
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->busy--;
 	q->answer = answer;
 	q->is_answered = true;
@@ -165,15 +165,15 @@ static void answer_one(struct procread *p)
 static void *run(void *ctx)
 {
 	struct procread *p = ctx;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	while (!p->is_over) {
 		if (p->question)
 			answer_one(p);
 		else
-			pthread_cond_wait(&p->asked, &p->lock);
+			lock_wait(&p->asked, &p->lock);
 	}
 	bool is_last = --p->threads == 0;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (is_last)
 		destroy(p);
 	return NULL;
@@ -201,7 +201,7 @@ static bool wait_for(struct procread *p, const struct question *q, int64_t deadl
 	const struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
 	int error = 0;
 	while (!q->is_answered && error == 0)
-		error = pthread_cond_timedwait(&p->answered, &p->lock, &at);
+		error = lock_wait_until(&p->answered, &p->lock, &at);
 	return q->is_answered;
 }
 
@@ -236,7 +236,7 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 	if (!q)
 		return NULL;
 	q->wish = *wish;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	int64_t patience = patience_now(p);
 	bool is_asked = patience && has_thread(p);
 	if (is_asked) {
@@ -250,7 +250,7 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 		p->vain_ns += patience;
 		give_up(p, q);
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return answer;
 }
 
@@ -284,11 +284,11 @@ void procread_free(struct procread *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->is_over = true;
 	pthread_cond_broadcast(&p->asked);
 	bool is_last = p->threads == 0;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (is_last)
 		destroy(p);
 }

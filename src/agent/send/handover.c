@@ -55,7 +55,7 @@ void handover_free(struct handover *h)
 		return;
 	for (uint32_t i = 0; i < h->count; i++)
 		waiting_drop(&h->waiting[i]);
-	pthread_mutex_destroy(&h->lock);
+	lock_destroy(&h->lock);
 	free(h);
 }
 
@@ -127,7 +127,7 @@ static bool message_make(struct waiting *w, struct str build_id, struct str path
 void handover_send(void *ctx, const char *build_id, const char *path, int fd)
 {
 	struct handover *h = ctx;
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	struct waiting w;
 	if (h->socket < 0) {
 		/* Nobody to hand it to: no loss. */
@@ -138,24 +138,24 @@ void handover_send(void *ctx, const char *build_id, const char *path, int fd)
 	} else {
 		metric_add(&h->metrics.dropped, 1);
 	}
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 }
 
 bool handover_retry(struct handover *h)
 {
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	if (h->count)
 		flush(h);
 	bool more = h->count > 0;
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	return more;
 }
 
 bool handover_is_connected(struct handover *h)
 {
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	bool connected = h->socket >= 0;
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	return connected;
 }
 
@@ -163,7 +163,7 @@ bool handover_server_is_new(struct handover *h)
 {
 	static const uint8_t new_server[4] = { KIND_NEW_SERVER };
 	bool is_new = false;
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	for (uint32_t i = 0; h->socket >= 0 && i < LOG_ONCE_MAX; i++) {
 		uint8_t told[sizeof(new_server) + 1];
 		ssize_t n = recv(h->socket, told, sizeof(told), MSG_DONTWAIT);
@@ -172,7 +172,7 @@ bool handover_server_is_new(struct handover *h)
 		is_new |= (size_t)n == sizeof(new_server) &&
 			  memcmp(told, new_server, sizeof(new_server)) == 0;
 	}
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 	return is_new;
 }
 
@@ -182,11 +182,11 @@ static void send_text(struct handover *h, uint8_t kind, struct str text, size_t 
 	uint8_t head[4] = { kind };
 	struct iovec iov[] = { { head, sizeof(head) }, { (void *)(uintptr_t)text.p, text.len } };
 	struct msghdr m = { .msg_iov = iov, .msg_iovlen = ARRAY_COUNT(iov) };
-	pthread_mutex_lock(&h->lock);
+	lock_take(&h->lock);
 	if (h->socket >= 0 && text.len > 0 && text.len <= most &&
 		sendmsg(h->socket, &m, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == EPIPE)
 		h->socket = -1;
-	pthread_mutex_unlock(&h->lock);
+	lock_release(&h->lock);
 }
 
 void handover_send_figures(struct handover *h, struct str text)

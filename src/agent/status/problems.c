@@ -32,7 +32,7 @@ void problems_free(struct problems *p)
 {
 	if (!p)
 		return;
-	pthread_mutex_destroy(&p->lock);
+	lock_destroy(&p->lock);
 	free(p);
 }
 
@@ -93,11 +93,11 @@ void problems_add(
 	assert(kind < PROBLEM_KINDS);
 	what = last_part(what);
 	hide_folders(long_why, why, sizeof(why));
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	struct problem *at = place_for(&p->lists[kind], what, why);
 	at->count++;
 	at->last_ns = clock_monotonic_ns();
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 }
 
 static int by_count(const void *a, const void *b)
@@ -111,10 +111,10 @@ static int by_count(const void *a, const void *b)
 uint32_t problems_list(struct problems *p, enum problem_kind kind, struct problem out[PROBLEMS_MAX])
 {
 	assert(kind < PROBLEM_KINDS);
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	uint32_t count = p->lists[kind].count;
 	memcpy(out, p->lists[kind].v, count * sizeof(out[0]));
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (count)
 		qsort(out, count, sizeof(out[0]), by_count);
 	return count;

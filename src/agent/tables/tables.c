@@ -39,7 +39,7 @@ enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle, uint
 	CLEANUP(tables_cleanup) struct tables *t = calloc(1, sizeof(*t));
 	if (!t)
 		return err_set(e, E_NOMEM, "tables");
-	(void)lock_init(&t->lock, LOCK_TABLES);
+	lock_init(&t->lock, LOCK_TABLES);
 	t->maps = *maps;
 	t->slabs_idle = slabs_idle;
 	t->slot_hint = t->slot_end = 1;
@@ -72,7 +72,7 @@ void tables_free(struct tables *t)
 		free(t->slots[i].blobs);
 	VEC_FREE(&t->left);
 	map_deinit(&t->index);
-	(void)pthread_mutex_destroy(&t->lock);
+	lock_destroy(&t->lock);
 	free(t);
 }
 
@@ -155,9 +155,9 @@ enum status tables_publish(struct tables *t, const struct file_key *key, uint32_
 		return err_set(e, E_INVALID, "unwind table of file %u is not sound", file_id);
 	CLEANUP(offer_close) struct slab_offer offer = { .fd = -1 };
 	for (;;) {
-		(void)pthread_mutex_lock(&t->lock);
+		lock_take(&t->lock);
 		enum status s = publish_locked(t, key, file_id, table, &offer, e);
-		(void)pthread_mutex_unlock(&t->lock);
+		lock_release(&t->lock);
 		if (!offer.is_wanted)
 			return s;
 		offer.is_wanted = false;
@@ -167,13 +167,13 @@ enum status tables_publish(struct tables *t, const struct file_key *key, uint32_
 
 void tables_retract(struct tables *t, const struct file_key *key)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t i = slot_find(t, key);
 	if (i != 0)
 		slot_unpublish(t, i);
 	if (t->retired_count >= RETIRED_MAX)
 		slots_reclaim(t);
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 /* ---- runtimes ---- */
@@ -221,17 +221,17 @@ static enum status set_runtime_locked(
 enum status tables_set_runtime(
 	struct tables *t, const struct file_key *key, const struct runtime_record *r, struct err *e)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	enum status s = set_runtime_locked(t, key, r, e);
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return s;
 }
 
 void tables_next_epoch(struct tables *t, int64_t now_ns)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	room_next_epoch(t, now_ns);
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 /* ---- reading back ---- */
@@ -270,9 +270,9 @@ static uint32_t slot_of(const struct tables *t, const struct file_key *key)
 
 bool tables_know(struct tables *t, const struct file_key *key)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	bool knows = slot_of(t, key) != 0;
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return knows;
 }
 
@@ -280,27 +280,27 @@ enum tables_found tables_find_rule(
 	struct tables *t, const struct file_key *key, uint64_t file_offset, struct unwind_rule *out)
 {
 	enum tables_found found = TABLES_NOT_FOUND;
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	uint32_t i = slot_of(t, key);
 	if (i != 0) {
 		*out = slot_find_rule(t, &t->slot_memory[i].value, file_offset);
 		found = t->slots[i].wanted_bytes ? TABLES_NO_ROOM : TABLES_FOUND;
 	}
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 	return found;
 }
 
 void tables_rest(struct tables *t)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	slabs_rest(&t->slabs);
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }
 
 void tables_read_stats(struct tables *t, struct tables_stats *out)
 {
-	(void)pthread_mutex_lock(&t->lock);
+	lock_take(&t->lock);
 	*out = (struct tables_stats){ t->live_count, t->slabs.count, t->wanted_count, t->bytes,
 		t->evicted };
-	(void)pthread_mutex_unlock(&t->lock);
+	lock_release(&t->lock);
 }

@@ -99,12 +99,12 @@ struct worker {
 
 static void unlock_cleanup(struct lock **m)
 {
-	pthread_mutex_unlock(*m);
+	lock_release(*m);
 }
 
 static struct lock *locked(struct lock *m)
 {
-	pthread_mutex_lock(m);
+	lock_take(m);
 	return m;
 }
 
@@ -115,9 +115,9 @@ static void wait_for_news(struct uploader *u, int64_t until_ns)
 {
 	const struct timespec t = { until_ns / NS_PER_SEC, until_ns % NS_PER_SEC };
 	if (until_ns == INT64_MAX)
-		pthread_cond_wait(&u->news, &u->lock);
+		lock_wait(&u->news, &u->lock);
 	else
-		pthread_cond_timedwait(&u->news, &u->lock, &t);
+		lock_wait_until(&u->news, &u->lock, &t);
 }
 
 /* With the lock: until that long after the mark. */
@@ -408,9 +408,9 @@ static bool next_job(struct uploader *u, struct upload_job *out)
 static void close_dropped(struct uploader *u)
 {
 	int fds[UPLOAD_QUEUE_DROPPED_MAX];
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	uint32_t count = upload_queue_dropped(&u->book, fds);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	for (uint32_t i = 0; i < count; i++)
 		close(fds[i]);
 }
@@ -428,7 +428,7 @@ static void run(struct worker *w)
 	struct uploader *u = w->u;
 	LOCKED(&u->lock);
 	while (next_job(u, &w->job)) {
-		pthread_mutex_unlock(&u->lock);
+		lock_release(&u->lock);
 		close_dropped(u);
 		struct err e = { 0 };
 		w->cpu_mark_ns = clock_thread_cpu_ns();
@@ -436,7 +436,7 @@ static void run(struct worker *w)
 		w->burst_bytes = 0;
 		enum upload_outcome o = work(w, &e);
 		rest(w, 0);
-		pthread_mutex_lock(&u->lock);
+		lock_take(&u->lock);
 		if (!u->stops)
 			note_outcome(u, &w->job, o, &e);
 		upload_queue_finish(&u->book, &w->job, o, clock_monotonic_ns());
@@ -557,7 +557,7 @@ void uploader_stop(struct uploader *u)
 	size_t count = 0;
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	u->stops = true;
 	(void)!write(u->wake[1], "x", 1);
 	pthread_cond_broadcast(&u->news);
@@ -570,7 +570,7 @@ void uploader_stop(struct uploader *u)
 	while (u->alive && clock_monotonic_ns() < end)
 		wait_for_news(u, end);
 	bool have_ended = u->alive == 0;
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	for (size_t i = 0; i < count; i++) {
 		if (have_ended)
 			pthread_join(threads[i], NULL);
@@ -584,16 +584,16 @@ void uploader_free(struct uploader *u)
 	if (!u)
 		return;
 	uploader_stop(u);
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	bool is_left = u->alive > 0;
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	if (is_left) /* somebody still looks at it, until the process ends */
 		return;
 	upload_queue_deinit(&u->book);
 	fd_cleanup(&u->wake[0]);
 	fd_cleanup(&u->wake[1]);
 	pthread_cond_destroy(&u->news);
-	pthread_mutex_destroy(&u->lock);
+	lock_destroy(&u->lock);
 	free(u);
 }
 
@@ -623,9 +623,9 @@ void uploader_tick(struct uploader *u)
 {
 	if (!u)
 		return;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	upload_queue_tick(&u->book, clock_monotonic_ns());
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	close_dropped(u);
 }
 

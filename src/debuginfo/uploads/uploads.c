@@ -72,9 +72,9 @@ enum status debuginfo_record_read(struct debuginfo_uploads *u, const struct debu
 enum status debuginfo_uploads_find(struct debuginfo_uploads *u, const struct debuginfo_key *key,
 	struct debuginfo_record *out, struct err *e)
 {
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	enum status s = debuginfo_record_read(u, key, out, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	return s;
 }
 
@@ -102,10 +102,10 @@ enum status debuginfo_uploads_open(
 	if (!u->config.dir)
 		return err_set(e, E_NOMEM, "uploads");
 	enum status s = os_make_dirs(u->config.dir, e);
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	if (s == OK)
 		s = debuginfo_room_begin(u, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	if (s == OK)
 		*out = STEAL_PTR(u);
 	return s;
@@ -116,7 +116,7 @@ void debuginfo_uploads_close(struct debuginfo_uploads *u)
 	if (!u)
 		return;
 	assert(!u->arriving);
-	pthread_mutex_destroy(&u->lock);
+	lock_destroy(&u->lock);
 	pthread_cond_destroy(&u->left);
 	free((char *)(uintptr_t)u->config.dir);
 	free(u);
@@ -125,11 +125,11 @@ void debuginfo_uploads_close(struct debuginfo_uploads *u)
 void debuginfo_uploads_write_metrics(struct debuginfo_uploads *u, struct buf *out)
 {
 	static const struct metric_def defs[] = { DEBUGINFO_METRICS(METRIC_DEF) };
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	metric_set(&u->metrics.bytes, u->bytes);
 	metric_set(&u->metrics.ids, u->ids);
 	metric_set(&u->metrics.arriving, u->arriving_count);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	metrics_write(out, defs, (const metric_value *)&u->metrics, ARRAY_COUNT(defs));
 }
 
@@ -220,13 +220,13 @@ enum status debuginfo_uploads_begin(struct debuginfo_uploads *u, const struct de
 	if (hash.len > DEBUGINFO_HASH_MAX || str_index(hash, 0) < hash.len)
 		return err_set(e, E_INVALID, "hash: more than %d bytes, or a NUL among them",
 			DEBUGINFO_HASH_MAX);
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	enum status s = debuginfo_record_read(u, key, &r, e);
 	if (s == OK)
 		s = may(ctx, &r, e);
 	if (s == OK)
 		s = begin(u, key, &r, hash, size_bytes, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	if (s == OK)
 		*out = r;
 	return s;
@@ -255,7 +255,7 @@ static enum status wait_for_place(struct debuginfo_uploads *u, int64_t deadline_
 	int rc = u->waiting_count < DEBUGINFO_WAITING_MAX ? 0 : ETIMEDOUT;
 	u->waiting_count++;
 	while (u->arriving_count >= DEBUGINFO_ARRIVING_MAX && rc != ETIMEDOUT)
-		rc = pthread_cond_timedwait(&u->left, &u->lock, &at);
+		rc = lock_wait_until(&u->left, &u->lock, &at);
 	u->waiting_count--;
 	return u->arriving_count < DEBUGINFO_ARRIVING_MAX
 		       ? OK
@@ -313,7 +313,7 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 	if (!up)
 		return err_set(e, E_NOMEM, "an upload");
 	up->fd = -1;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	/* Checked before the wait too, so that a wrong upload is refused at once. */
 	enum status s = debuginfo_record_read(u, key, &known, e);
 	if (s == OK)
@@ -325,7 +325,7 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 	}
 	if (s == OK)
 		s = start_arriving(u, up, key, upload_id, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	if (s == OK)
 		*out = up;
 	else
@@ -340,13 +340,13 @@ static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct e
 		return OK;
 	uint64_t ahead = MIN(MAX(bytes, AHEAD_MIN), AHEAD_MAX);
 	uint64_t more = MIN(bytes + ahead, up->record.size_bytes) - up->reserved;
-	pthread_mutex_lock(&up->u->lock);
+	lock_take(&up->u->lock);
 	enum status s = debuginfo_room_make(up->u, more, e);
 	if (s == OK) {
 		up->u->bytes += more;
 		up->reserved += more;
 	}
-	pthread_mutex_unlock(&up->u->lock);
+	lock_release(&up->u->lock);
 	return s;
 }
 
@@ -399,10 +399,10 @@ enum status debuginfo_upload_end(struct debuginfo_upload *up, uint64_t *out_byte
 			(unsigned long long)up->bytes, (unsigned long long)up->record.size_bytes);
 	if (fsync(up->fd) != 0)
 		return err_os(e, "fsync the upload");
-	pthread_mutex_lock(&up->u->lock);
+	lock_take(&up->u->lock);
 	enum status s = make_whole(up, e);
 	up->whole = s == OK;
-	pthread_mutex_unlock(&up->u->lock);
+	lock_release(&up->u->lock);
 	if (s == OK)
 		*out_bytes = up->bytes;
 	return s;
@@ -443,7 +443,7 @@ static void drop_superseded(const struct debuginfo_upload *up)
 void debuginfo_upload_close(struct debuginfo_upload *up)
 {
 	struct debuginfo_uploads *u = up->u;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	struct debuginfo_upload **link = &u->arriving;
 	while (*link != up)
 		link = &(*link)->next;
@@ -454,7 +454,7 @@ void debuginfo_upload_close(struct debuginfo_upload *up)
 	else
 		give_up(up);
 	pthread_cond_signal(&u->left);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	close(up->fd);
 	free(up);
 }
@@ -546,13 +546,13 @@ enum status debuginfo_uploads_finish(struct debuginfo_uploads *u, const struct d
 	struct str upload_id, struct debuginfo_record *out, struct err *e)
 {
 	struct debuginfo_record r;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	enum status s = debuginfo_record_read(u, key, &r, e);
 	if (s == OK)
 		s = may_finish(u, &r, upload_id, e);
 	if (s == OK && r.state == DEBUGINFO_UPLOADING)
 		s = finish(u, &r, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	if (s == OK)
 		*out = r;
 	return s;
@@ -586,11 +586,11 @@ enum status debuginfo_uploads_file(struct debuginfo_uploads *u, const struct deb
 	int *out_fd, uint64_t *out_bytes, struct err *e)
 {
 	struct debuginfo_record r;
-	pthread_mutex_lock(&u->lock);
+	lock_take(&u->lock);
 	enum status s = debuginfo_record_read(u, key, &r, e);
 	if (s == OK)
 		s = open_ready(u, &r, out_fd, out_bytes, e);
-	pthread_mutex_unlock(&u->lock);
+	lock_release(&u->lock);
 	return s;
 }
 

@@ -87,7 +87,7 @@ void client_oauth2_free(struct client_oauth2 *o)
 	if (o->token)
 		explicit_bzero(o->token, strlen(o->token));
 	free(o->token);
-	pthread_mutex_destroy(&o->lock);
+	lock_destroy(&o->lock);
 	free(o);
 }
 
@@ -248,7 +248,7 @@ enum status client_oauth2_token(
 {
 	enum status s = OK;
 	struct err why = { 0 };
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	int64_t now = clock_monotonic_ns();
 	bool lasts = o->token && now < o->until_ns;
 	if (!lasts && o->refused_ns && now - o->refused_ns < CLIENT_TOKEN_RETRY_NS) {
@@ -264,14 +264,14 @@ enum status client_oauth2_token(
 	}
 	if (s == OK)
 		buf_cstr(out, o->token);
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 	return s == OK ? OK : err_set(e, s, "%s", err_text(&why, s));
 }
 
 void client_oauth2_forget(struct client_oauth2 *o)
 {
-	pthread_mutex_lock(&o->lock);
+	lock_take(&o->lock);
 	free(o->token);
 	o->token = NULL;
-	pthread_mutex_unlock(&o->lock);
+	lock_release(&o->lock);
 }

@@ -199,9 +199,9 @@ enum status store_delete(struct store *s, struct str tenant, const struct sample
 		struct err why = { 0 };
 		st = empty_log(s, &full, &why);
 		if (st == OK && (!full || round == 0)) {
-			pthread_mutex_lock(&s->merge_lock);
+			lock_take(&s->merge_lock);
 			st = delete_rows(&d, tenant, &why);
-			pthread_mutex_unlock(&s->merge_lock);
+			lock_release(&s->merge_lock);
 		} else if (st == OK) {
 			st = err_prefix(&why, E_UNAVAILABLE,
 				"what is in memory has no room on the disk to be rewritten");

@@ -98,13 +98,13 @@ static enum status identify(const struct part *p, struct str bytes,
 static bool is_known(struct store *s, struct hash128 id)
 {
 	bool known = false;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	for (size_t i = 0; i < s->parts.len && !known; i++) {
 		const struct part_meta *m = part_meta(s->parts.v[i]);
 		for (size_t k = 0; k < m->imports.len && !known; k++)
 			known = hash128_eq(m->imports.v[k], id);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return known;
 }
 
@@ -224,7 +224,7 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
 	struct importing x = { s, &src, wish };
-	pthread_mutex_lock(&s->merge_lock); /* so that no merge hides an identity; for its memory */
+	lock_take(&s->merge_lock); /* so that no merge hides an identity; for its memory */
 	enum status st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
 	if (st == OK) {
 		st = part_verify_import(p, REWRITE_BYTES(s), e);
@@ -235,7 +235,7 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 			st = take_rows(&x, id, out, e);
 		part_unpin(p, PART_LOAD_ALL);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	return st;
 }
 

@@ -170,7 +170,7 @@ void log_close(struct log *l)
 	segments_free(l->sealed.v, l->sealed.len);
 	segments_free(l->free_files.v, l->free_files.len);
 	buf_deinit(&l->out);
-	pthread_mutex_destroy(&l->lock);
+	lock_destroy(&l->lock);
 	pthread_cond_destroy(&l->wake);
 	free(l->dir);
 	free(l);
@@ -178,32 +178,32 @@ void log_close(struct log *l)
 
 void log_skip_to(struct log *l, uint64_t next_sequence)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	l->next_sequence = MAX(l->next_sequence, next_sequence);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 }
 
 uint64_t log_next_sequence(struct log *l)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	uint64_t n = l->next_sequence;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return n;
 }
 
 uint64_t log_next_segment(struct log *l)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	uint64_t n = l->next_segment;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return n;
 }
 
 struct log_stats log_stats_get(struct log *l)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	struct log_stats s = l->stats;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return s;
 }
 
@@ -277,13 +277,13 @@ static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 {
 	if (!store_io_same(l->dir, l->dir_fd))
 		return err_set(e, E_NOTFOUND, "%s was removed or replaced while in use", l->dir);
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	uint64_t id = l->next_segment++;
 	struct segment used = { 0 };
 	if (l->free_files.len)
 		used = l->free_files.v[--l->free_files.len];
 	bool room = VEC_RESERVE(&l->sealed, l->sealed.len + 1);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	char tmp[STORE_PATH_MAX] = "", path[STORE_PATH_MAX];
 	enum status s = room ? OK : err_set(e, E_NOMEM, "the list of log segments");
 	if (s == OK)
@@ -389,9 +389,9 @@ static enum status write_group(struct log *l, const struct waiter *group, struct
 	uint64_t need = group_bytes(group);
 	enum status s = OK;
 	if (l->fd >= 0 && l->at + need > l->size) {
-		pthread_mutex_lock(&l->lock);
+		lock_take(&l->lock);
 		seal_segment(l);
-		pthread_mutex_unlock(&l->lock);
+		lock_release(&l->lock);
 	}
 	if (l->fd < 0)
 		s = open_segment(l, LOG_HEADER_BYTES + need, e);
@@ -440,10 +440,10 @@ static void lead(struct log *l)
 {
 	l->led = true;
 	struct waiter *group = take_group(l);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	struct err err = { 0 };
 	enum status s = write_group(l, group, &err);
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	if (s == OK) {
 		l->stats.bytes += group_bytes(group);
 		l->stats.syncs++;
@@ -468,7 +468,7 @@ enum status log_append(
 		return err_set(e, E_LIMIT, "a batch of %zu bytes; the log takes %zu",
 			record->payload.len, BATCH_BYTES_MAX);
 	struct waiter w = { .record = record };
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	w.sequence = l->next_sequence++;
 	*l->last = &w;
 	l->last = &w.next;
@@ -476,9 +476,9 @@ enum status log_append(
 		if (!l->led)
 			lead(l);
 		else
-			pthread_cond_wait(&l->wake, &l->lock);
+			lock_wait(&l->wake, &l->lock);
 	}
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	if (w.status != OK) {
 		if (e)
 			*e = w.err;
@@ -491,12 +491,12 @@ enum status log_append(
 
 uint64_t log_seal(struct log *l)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	while (l->led)
-		pthread_cond_wait(&l->wake, &l->lock);
+		lock_wait(&l->wake, &l->lock);
 	seal_segment(l);
 	uint64_t last = l->next_sequence - 1;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return last;
 }
 
@@ -530,7 +530,7 @@ static enum status retire(struct log *l, struct segment *seg, bool keep, struct 
 enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 {
 	enum status s = OK;
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	size_t kept = 0;
 	for (size_t i = 0; i < l->sealed.len; i++) {
 		struct segment *seg = &l->sealed.v[i];
@@ -547,40 +547,40 @@ enum status log_release(struct log *l, uint64_t sequence, struct err *e)
 			free(seg->path);
 	}
 	l->sealed.len = kept;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return s;
 }
 
 enum status log_check_kept(struct log *l, struct err *e)
 {
 	enum status s = OK;
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	for (size_t i = 0; i < l->sealed.len && s == OK; i++)
 		if (l->sealed.v[i].last_sequence == UINT64_MAX)
 			s = err_set(e, E_UNAVAILABLE,
 				"the damaged segment %.200s is kept, as no copy of it could be "
 				"made: make room, and start firn anew",
 				l->sealed.v[i].path);
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return s;
 }
 
 void log_reuse(struct log *l, bool on)
 {
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	l->no_reuse += on ? -1u : 1u;
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 }
 
 enum status log_forget_free(struct log *l, struct err *e)
 {
 	enum status s = OK;
-	pthread_mutex_lock(&l->lock);
+	lock_take(&l->lock);
 	while (s == OK && l->free_files.len) {
 		s = store_io_unlink(l->free_files.v[l->free_files.len - 1].path, e);
 		if (s == OK)
 			free(l->free_files.v[--l->free_files.len].path);
 	}
-	pthread_mutex_unlock(&l->lock);
+	lock_release(&l->lock);
 	return s;
 }

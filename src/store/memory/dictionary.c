@@ -28,23 +28,23 @@ void dictionary_unref(struct dictionary *d)
 	if (!d || atomic_fetch_sub(&d->refs, 1) != 1)
 		return;
 	strtab_deinit(&d->texts);
-	pthread_mutex_destroy(&d->lock);
+	lock_destroy(&d->lock);
 	free(d);
 }
 
 uint32_t dictionary_count(struct dictionary *d)
 {
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	uint32_t n = d->texts.len;
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return n;
 }
 
 uint32_t dictionary_find(struct dictionary *d, struct str text)
 {
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	uint32_t id = strtab_find(&d->texts, text);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return id;
 }
 
@@ -53,10 +53,10 @@ enum status label_ids_new(
 {
 	struct label_ids *ids = malloc(sizeof(*ids) + count * sizeof(ids->v[0]));
 	enum status s = ids ? OK : E_NOMEM;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	for (uint32_t i = 0; i < count && s == OK; i++)
 		s = strtab_intern(&d->texts, texts[i], &ids->v[i]);
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	if (s != OK) {
 		free(ids);
 		return s;

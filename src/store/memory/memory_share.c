@@ -18,7 +18,7 @@ void memory_share_init(struct memory_share *m, uint64_t limit_bytes)
 void memory_share_deinit(struct memory_share *m)
 {
 	assert(TAILQ_EMPTY(&m->holders));
-	pthread_mutex_destroy(&m->lock);
+	lock_destroy(&m->lock);
 	pthread_cond_destroy(&m->changed);
 }
 
@@ -101,7 +101,7 @@ static bool wait_until(struct memory_share *m, int64_t until_ns)
 	struct timespec t = { until_ns / NS_PER_SEC, until_ns % NS_PER_SEC };
 	if (clock_monotonic_ns() >= until_ns)
 		return false;
-	(void)pthread_cond_timedwait(&m->changed, &m->lock, &t);
+	(void)lock_wait_until(&m->changed, &m->lock, &t);
 	return true;
 }
 
@@ -111,7 +111,7 @@ enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uin
 	bool pressed, int64_t until_ns)
 {
 	enum memory_got got = MEMORY_WAIT;
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	do {
 		if (h->yields) {
 			got = MEMORY_YIELD;
@@ -125,55 +125,55 @@ enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uin
 			got = h->yields ? MEMORY_YIELD : MEMORY_WAIT;
 		}
 	} while (got == MEMORY_WAIT && wait_until(m, until_ns));
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 	return got;
 }
 
 void memory_leave(struct memory_share *m, struct memory_holder *h)
 {
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	set(m, h, h->held, 0);
 	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 }
 
 void memory_take_anyway(struct memory_share *m, struct memory_holder *h, uint64_t bytes)
 {
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	set(m, h, h->held + bytes, h->wants);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 }
 
 void memory_give(struct memory_share *m, struct memory_holder *h, uint64_t bytes)
 {
 	if (bytes == 0)
 		return;
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	assert(h->held >= bytes);
 	set(m, h, h->held - bytes, h->wants);
 	h->yields &= h->held > 0;
 	pthread_cond_broadcast(&m->changed);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 }
 
 enum memory_got memory_await(struct memory_share *m, struct memory_holder *h, int64_t until_ns)
 {
 	bool there = true;
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	assert(h->held == 0);
 	set(m, h, 0, MAX(h->needs, (uint64_t)1));
 	while (!may_have(m, h, h->wants, false) && there)
 		there = wait_until(m, until_ns);
 	if (there)
 		set(m, h, 0, 0);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 	return there ? MEMORY_GOT : MEMORY_WAIT;
 }
 
 uint64_t memory_used(struct memory_share *m)
 {
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	uint64_t used = m->used;
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 	return used;
 }

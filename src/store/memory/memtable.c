@@ -121,7 +121,7 @@ void memtable_unref(struct memtable *m)
 	GROW_DEINIT(&m->series);
 	GROW_DEINIT(&m->node);
 	GROW_DEINIT(&m->set);
-	pthread_rwlock_destroy(&m->lock);
+	rwlock_destroy(&m->lock);
 	free(m);
 }
 
@@ -613,10 +613,10 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 		s = prepare(&a);
 	if (s != OK)
 		return err_set(e, s, "no memory for a batch of %zu samples", p->samples.len);
-	pthread_rwlock_rdlock(&m->lock);
+	rwlock_read(&m->lock);
 	find_known(&a);
-	pthread_rwlock_unlock(&m->lock);
-	pthread_rwlock_wrlock(&m->lock);
+	rwlock_release(&m->lock);
+	rwlock_write(&m->lock);
 	s = reserve_rows(m, p->samples.len);
 	if (s == OK && has_id && !VEC_RESERVE(&m->batches, m->batches.len + 1))
 		s = E_NOMEM;
@@ -633,7 +633,7 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 	}
 	atomic_store(&m->bytes,
 		tables_bytes(&m->tables) + m->time_ns.len * 28 + m->batches.len * sizeof(batch));
-	pthread_rwlock_unlock(&m->lock);
+	rwlock_release(&m->lock);
 	if (s != OK)
 		return err_set(
 			e, s, "the table in memory takes no batch of %zu samples", p->samples.len);
@@ -643,10 +643,10 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 void memtable_snapshot(struct memtable *m, struct memtable_snapshot *out)
 {
 	out->table = memtable_ref(m);
-	pthread_rwlock_rdlock(&m->lock);
+	rwlock_read(&m->lock);
 	tables_view(&m->tables, &out->tabs);
 	out->row_count = m->time_ns.len;
 	out->first_ns = m->first_ns;
 	out->last_ns = m->last_ns;
-	pthread_rwlock_unlock(&m->lock);
+	rwlock_release(&m->lock);
 }

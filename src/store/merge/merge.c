@@ -80,7 +80,7 @@ static enum status choose(struct merging *m, int64_t now_ns, size_t most)
 {
 	struct store *s = m->s;
 	size_t chosen[MERGE_SOURCES_MAX];
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	CLEANUP(free_cleanup)
 	struct merge_candidate *v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*v));
 	for (size_t i = 0; v && i < s->parts.len; i++) {
@@ -100,7 +100,7 @@ static enum status choose(struct merging *m, int64_t now_ns, size_t most)
 		c->part = part_ref(v[chosen[i]].part);
 		part_rows_init(&c->rows);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return v ? OK : E_NOMEM;
 }
 
@@ -483,7 +483,7 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 	size_t most = MERGE_SOURCES_MAX;
 	bool any = false, again = false;
 	enum status st = OK;
-	pthread_mutex_lock(&s->merge_lock);
+	lock_take(&s->merge_lock);
 	if (clock_monotonic_ns() >= s->merge_retry_ns)
 		do
 			st = merge_some(s, now_ns, &most, &any, &again, e);
@@ -494,7 +494,7 @@ enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct 
 	}
 	if (st != OK)
 		s->merge_retry_ns = clock_monotonic_ns() + MERGE_RETRY_NS;
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	*out = any && st == OK;
 	return st;
 }

@@ -29,15 +29,15 @@ bool merge_pace_wait(struct merge_pace *p, struct store *s, uint64_t bytes)
 	int64_t now = clock_monotonic_ns();
 	int64_t delay =
 		merge_pace_delay_ns(now - p->wall_ns, clock_thread_cpu_ns() - p->cpu_ns, bytes);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool background = s->merger_runs && pthread_equal(pthread_self(), s->merger) &&
 			  (delay == 0 || !is_behind(s));
 	int64_t until = now + MIN(delay, MERGE_PAUSE_NS_MAX);
 	while (background && !s->stopping && clock_monotonic_ns() < until) {
 		struct timespec t = { until / NS_PER_SEC, until % NS_PER_SEC };
-		(void)pthread_cond_timedwait(&s->merge_wake, &s->lock, &t);
+		(void)lock_wait_until(&s->merge_wake, &s->lock, &t);
 	}
 	bool stop = s->stopping;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return !stop;
 }

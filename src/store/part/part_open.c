@@ -276,7 +276,7 @@ void part_unref(struct part *p)
 	}
 	part_meta_deinit(&p->meta);
 	object_close(p->object);
-	pthread_mutex_destroy(&p->lock);
+	lock_destroy(&p->lock);
 	free(p);
 }
 
@@ -352,7 +352,7 @@ static uint64_t missing_bytes(const struct part *p, unsigned groups)
 enum status part_pin(
 	struct part *p, unsigned groups, uint64_t limit_bytes, struct tabs *out, struct err *e)
 {
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	enum status s = OK;
 	p->load_limit = limit_bytes;
 	if (missing_bytes(p, groups) > limit_bytes)
@@ -376,14 +376,14 @@ enum status part_pin(
 		p->used_ns = clock_monotonic_ns();
 		*out = p->tabs;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return s;
 }
 
 enum status part_label_ids(struct part *p, struct dictionary *d, struct label_ids **out)
 {
 	enum status s = OK;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	assert(p->pins[0] && p->groups[0].loaded);
 	if (!p->ids || p->ids->dictionary != d) {
 		struct label_ids *ids;
@@ -395,18 +395,18 @@ enum status part_label_ids(struct part *p, struct dictionary *d, struct label_id
 	}
 	if (s == OK)
 		*out = label_ids_ref(p->ids);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return s;
 }
 
 struct label_ids *part_known_ids(struct part *p, const struct dictionary *d)
 {
 	struct label_ids *ids = NULL;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	assert(p->pins[0] && p->groups[0].loaded);
 	if (p->ids && p->ids->dictionary == d)
 		ids = label_ids_ref(p->ids);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return ids;
 }
 
@@ -421,45 +421,45 @@ static void unpin(struct part *p, unsigned groups)
 
 void part_unpin(struct part *p, unsigned groups)
 {
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	unpin(p, groups);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 }
 
 uint64_t part_group_bytes(struct part *p, unsigned groups)
 {
 	uint64_t bytes = 0;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	for (unsigned i = 0; i < PART_GROUPS; i++)
 		bytes += groups >> i & 1 ? p->groups[i].bytes : 0;
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return bytes;
 }
 
 uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns)
 {
 	uint64_t left = 0;
-	if (pthread_mutex_trylock(&p->lock))
+	if (!lock_try(&p->lock))
 		return 0;
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
 		if (p->pins[i] == 0 && p->used_ns < before_ns && groups & 1u << i)
 			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return left;
 }
 
 uint64_t part_forget(struct part *p, unsigned groups)
 {
 	uint64_t left = 0;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	unpin(p, groups);
 	for (unsigned i = 0; i < PART_GROUPS; i++) {
 		if (p->pins[i] == 0 && groups >> i & 1)
 			forget_group(p, i);
 		left += p->groups[i].bytes;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	return left;
 }

@@ -154,10 +154,10 @@ enum status part_read_batches(
 	if (!part_section_has(p, PART_BATCHES))
 		return OK;
 	CLEANUP(part_table_deinit) struct part_table t;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	p->load_limit = BATCHES_BYTES_MAX;
 	enum status s = part_table_read(p, PART_BATCHES, &t, e);
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	if (s != OK)
 		return s;
 	CLEANUP(free_cleanup) struct batch_seen *v = calloc(MAX(t.rows, 1u), sizeof(*v));

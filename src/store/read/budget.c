@@ -101,7 +101,7 @@ void query_memory_deinit(struct query_memory *m)
 {
 	query_memory_release(m);
 	memory_give(&m->store->queries_memory, m->query->holder, m->kept);
-	pthread_mutex_destroy(&m->lock);
+	lock_destroy(&m->lock);
 }
 
 void query_memory_release(struct query_memory *m)
@@ -121,13 +121,13 @@ enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err
 	if (bytes <= atomic_load(&m->held))
 		return OK;
 	enum status s = OK;
-	pthread_mutex_lock(&m->lock);
+	lock_take(&m->lock);
 	uint64_t held = m->held, want = (bytes / HOLD_STEP_BYTES + 1) * HOLD_STEP_BYTES;
 	if (want > held)
 		s = take_or_wait(m->query, want - held, e);
 	if (s == OK && want > held)
 		atomic_store(&m->held, want);
-	pthread_mutex_unlock(&m->lock);
+	lock_release(&m->lock);
 	return s;
 }
 

@@ -18,7 +18,7 @@ void store_trim_caches(struct store *s)
 	static const unsigned in_turn[] = { ~(unsigned)PART_KEEP, ~0u };
 	int64_t now = clock_monotonic_ns();
 	uint64_t loaded = 0;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	for (size_t i = 0; i < s->parts.len; i++)
 		loaded += part_trim(s->parts.v[i], in_turn[0], now - CACHE_AGE_NS);
@@ -28,7 +28,7 @@ void store_trim_caches(struct store *s)
 			uint64_t after = part_trim(s->parts.v[i], in_turn[k], INT64_MAX);
 			loaded -= MIN(loaded, before > after ? before - after : 0);
 		}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -57,14 +57,14 @@ static uint64_t warm_part(
 /* Queries go first, for a while: they load the tables that they need. True: go on. */
 static bool may_warm(struct store *s, int64_t deadline_ns)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (s->views && !s->stopping && clock_monotonic_ns() < deadline_ns) {
 		int64_t until = clock_monotonic_ns() + WARM_STEP_NS;
 		struct timespec t = { until / NS_PER_SEC, until % NS_PER_SEC };
-		(void)pthread_cond_timedwait(&s->merge_wake, &s->lock, &t);
+		(void)lock_wait_until(&s->merge_wake, &s->lock, &t);
 	}
 	bool stopping = s->stopping;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return !stopping;
 }
 
@@ -73,14 +73,14 @@ void store_warm(struct store *s)
 	/* First what values of labels are found in, then what selectors ask. */
 	static const unsigned in_turn[] = { PART_LOAD_TEXTS | PART_LOAD_KINDS, PART_KEEP };
 	int64_t deadline = clock_monotonic_ns() + WARM_WAIT_NS;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	uint64_t most = s->config.memory_bytes / CACHE_SHARE;
 	size_t n = s->parts.len, count = 0;
 	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
 	struct dictionary *d = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
 	for (size_t i = 0; v && i < n; i++)
 		v[count++] = part_ref(s->parts.v[i]);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (count)
 		qsort(v, count, sizeof(struct part *), newest_first);
 	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++) {

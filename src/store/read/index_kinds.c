@@ -224,12 +224,12 @@ static void work(void *ctx, unsigned worker)
 	}
 	if (s == OK)
 		return;
-	pthread_mutex_lock(&a->lock);
+	lock_take(&a->lock);
 	if (a->status == OK) {
 		a->status = s;
 		a->err = e;
 	}
-	pthread_mutex_unlock(&a->lock);
+	lock_release(&a->lock);
 	atomic_store(&a->stop, true);
 }
 
@@ -261,7 +261,7 @@ enum status kinds_ask(
 	struct asking a = { .k = k, .done = done };
 	lock_init(&a.lock, LOCK_ONE_QUERY);
 	enum status s = gather(&a, out, e);
-	pthread_mutex_destroy(&a.lock);
+	lock_destroy(&a.lock);
 	for (size_t i = 0; i < ARRAY_COUNT(a.found); i++)
 		kinds_texts_deinit(&a.found[i], k->budget);
 	budget_give(k->budget, a.seen_count);

@@ -359,12 +359,12 @@ static void work(void *ctx, unsigned worker)
 	}
 	if (s == OK)
 		return;
-	pthread_mutex_lock(&p->lock);
+	lock_take(&p->lock);
 	if (p->status == OK) {
 		p->status = s;
 		p->err = e;
 	}
-	pthread_mutex_unlock(&p->lock);
+	lock_release(&p->lock);
 	atomic_store(&p->stop, true);
 }
 
@@ -413,7 +413,7 @@ enum status view_pick(struct store_view *v, const struct samples_query *q, const
 			budget_give(b, p.id_count);
 		free(p.verdicts[i]);
 	}
-	pthread_mutex_destroy(&p.lock);
+	lock_destroy(&p.lock);
 	return s;
 }
 

@@ -126,14 +126,14 @@ static enum status note(struct summing *s, enum status st, const struct err *e)
 {
 	if (st == OK)
 		return OK;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (s->status == OK) {
 		s->status = st;
 		s->err = *e;
 	}
 	atomic_store(&s->stop, true);
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return st;
 }
 
@@ -322,13 +322,13 @@ static enum status add_pieces(
 
 static void set_open(struct summing *s, struct share *h, bool open)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	h->loading = false;
 	h->open = open;
 	pthread_cond_broadcast(&s->changed);
 	while (!open && h->helpers)
-		pthread_cond_wait(&s->changed, &s->lock);
-	pthread_mutex_unlock(&s->lock);
+		lock_wait(&s->changed, &s->lock);
+	lock_release(&s->lock);
 }
 
 /* A tree that nobody else is at, the first of these, so that few are used. NULL: the query ends. */
@@ -336,26 +336,26 @@ static struct tree *take_tree(struct summing *s)
 {
 	static_assert(OS_POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
 	struct tree *found = NULL;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (!found && !atomic_load(&s->stop)) {
 		unsigned i = (unsigned)__builtin_ctzll(~s->trees_taken);
 		if (i < s->tree_count) {
 			s->trees_taken |= 1ull << i;
 			found = &s->trees[i];
 		} else {
-			pthread_cond_wait(&s->changed, &s->lock);
+			lock_wait(&s->changed, &s->lock);
 		}
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return found;
 }
 
 static void give_tree(struct summing *s, const struct tree *t)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->trees_taken &= ~(1ull << (t - s->trees));
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 static enum status fold(struct summing *s, const struct share *h, struct err *e)
@@ -395,13 +395,13 @@ static enum status sum_source(struct summing *s, struct share *h, struct worker 
 		st = fold(s, h, e);
 	if (st == E_CORRUPT && src->part)
 		view_damaged(s->v, src->part);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->samples += h->sums.samples;
 	if (h->sums.values) {
 		s->first_ns = MIN(s->first_ns, h->sums.first_ns);
 		s->last_ns = MAX(s->last_ns, h->sums.last_ns);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	sums_free(s, &h->sums, src->tabs.node_count);
 	list_free(s, h);
 	source_done(s->v, src);
@@ -414,7 +414,7 @@ static struct share *find_help(struct summing *s)
 {
 	struct share *found = NULL;
 	bool more = true;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (!found && more && !atomic_load(&s->stop)) {
 		more = false;
 		for (unsigned i = 0; i < s->width && !found; i++) {
@@ -426,9 +426,9 @@ static struct share *find_help(struct summing *s)
 		if (found)
 			found->helpers++;
 		else if (more)
-			pthread_cond_wait(&s->changed, &s->lock);
+			lock_wait(&s->changed, &s->lock);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return found;
 }
 
@@ -440,14 +440,14 @@ static enum status sum_help(struct summing *s, struct share *h, struct worker *w
 	bool room = st == OK;
 	if (room)
 		st = note(s, add_pieces(s, h, w, &mine, e), e);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	while (room && h->open) /* its owner adds to the same sums until it closes it */
-		pthread_cond_wait(&s->changed, &s->lock);
+		lock_wait(&s->changed, &s->lock);
 	if (room)
 		sums_add(&h->sums, &mine, nodes);
 	h->helpers--;
 	pthread_cond_broadcast(&s->changed);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	sums_free(s, &mine, nodes);
 	return st;
 }
@@ -455,14 +455,14 @@ static enum status sum_help(struct summing *s, struct share *h, struct worker *w
 /* Gives a thread its next source. `loading` tells idle threads that they may soon help with it. */
 static bool take_source(struct summing *s, struct share *h)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	size_t i = atomic_fetch_add(&s->next, 1);
 	bool more = i < s->order_count && !atomic_load(&s->stop);
 	if (more) {
 		h->index = s->order[i];
 		h->loading = true;
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return more;
 }
 
@@ -576,7 +576,7 @@ static enum status sum_stacks(struct store_view *v, const struct samples_query *
 	lock_init(&s.lock, LOCK_ONE_QUERY);
 	pthread_cond_init(&s.changed, NULL);
 	os_pool_run(v->store->config.pool, width, work, &s);
-	pthread_mutex_destroy(&s.lock);
+	lock_destroy(&s.lock);
 	pthread_cond_destroy(&s.changed);
 	if (s.status != OK) {
 		*e = s.err;

@@ -64,7 +64,7 @@ enum status store_view_open(
 	query_memory_init(&v->memory, s);
 	memcpy(v->tenant_text, tenant.p ? tenant.p : "", tenant.len);
 	v->tenant = str_make(v->tenant_text, tenant.len);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	v->sources = calloc(s->parts.len + 2, sizeof(*v->sources));
 	v->dictionary = s->dictionary ? dictionary_ref(s->dictionary) : NULL;
 	if (v->sources) {
@@ -81,7 +81,7 @@ enum status store_view_open(
 		add_memtable(v, s->active);
 		s->views++;
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (!v->sources) {
 		dictionary_unref(v->dictionary);
 		free(v);
@@ -124,9 +124,9 @@ void store_view_close(struct store_view *v)
 		memtable_unref(v->sources[i].mem.table);
 	}
 	struct store *s = v->store;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->views--;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	free(v->sources);
 	dictionary_unref(v->dictionary);
 	free(v);
@@ -137,14 +137,14 @@ void store_view_close(struct store_view *v)
 static void replace_dictionary(struct store *s, const struct dictionary *full)
 {
 	struct dictionary *fresh = NULL;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (s->dictionary == full &&
 		dictionary_new(s->config.memory_bytes / DICTIONARY_SHARE, &fresh) == OK) {
 		struct dictionary *old = s->dictionary;
 		s->dictionary = fresh;
 		dictionary_unref(old);
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 /* Whether so many bytes more stay loaded until the view's end. */

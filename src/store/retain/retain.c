@@ -63,9 +63,9 @@ static void retaining_deinit(struct retaining *r)
 static bool stopping(void *ctx)
 {
 	struct store *s = ctx;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool stop = s->stopping;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return stop;
 }
 
@@ -81,11 +81,11 @@ static int newest_first(const void *a, const void *b)
 static enum status take_parts(struct retaining *r)
 {
 	struct store *s = r->s;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	r->v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*r->v));
 	for (size_t i = 0; r->v && i < s->parts.len; i++)
 		r->v[r->count++].part = part_ref(s->parts.v[i]);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (r->count)
 		qsort(r->v, r->count, sizeof(*r->v), newest_first);
 	return r->v ? OK : E_NOMEM;
@@ -427,7 +427,7 @@ static void retain(struct store *s, int64_t now_ns)
 	metric_set(&s->metrics.other_bytes, other);
 	if (!c->retention_ns && !c->retention_bytes && !c->rule_count)
 		return;
-	pthread_mutex_lock(&s->merge_lock); /* the parts stay until it is done */
+	lock_take(&s->merge_lock); /* the parts stay until it is done */
 	if (take_parts(&r) == OK && learn_groups(&r) == OK) {
 		for (size_t g = 0; g < c->rule_count; g++)
 			by_age_and_size(&r, g, c->rules[g].time_ns, c->rules[g].bytes);
@@ -435,12 +435,12 @@ static void retain(struct store *s, int64_t now_ns)
 		by_total_size(&r, other);
 		carry_out(&r);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 }
 
 void store_retain(struct store *s, int64_t now_ns)
 {
-	pthread_mutex_lock(&s->retain_lock);
+	lock_take(&s->retain_lock);
 	retain(s, now_ns);
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_release(&s->retain_lock);
 }

@@ -16,9 +16,9 @@
 static bool stopping(void *ctx)
 {
 	struct store *s = ctx;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool stop = s->stopping;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return stop;
 }
 
@@ -131,14 +131,14 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 	if (s->config.thin_count == 0 || now_ns == AGE_UNKNOWN ||
 		clock_monotonic_ns() < s->rewrite_retry_ns)
 		return OK;
-	pthread_mutex_lock(&s->merge_lock);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->merge_lock);
+	lock_take(&s->lock);
 	size_t n = s->parts.len, count = 0;
 	CLEANUP(free_cleanup) struct part **v = calloc(MAX(n, (size_t)1), sizeof(struct part *));
 	for (size_t i = 0; v && i < n; i++)
 		if (may_be_due(s, part_meta(s->parts.v[i]), now_ns, &how))
 			v[count++] = part_ref(s->parts.v[i]);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	for (size_t i = 0; i < count; i++) {
 		bool done = false;
 		if (st == OK && !*out && may_be_due(s, part_meta(v[i]), now_ns, &how)) {
@@ -148,7 +148,7 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 		}
 		part_unref(v[i]);
 	}
-	pthread_mutex_unlock(&s->merge_lock);
+	lock_release(&s->merge_lock);
 	if (*out)
 		metric_add(&s->metrics.thinned, 1);
 	if (st == E_CANCELED)
@@ -160,8 +160,8 @@ static enum status thin_one(struct store *s, int64_t now_ns, bool *out, struct e
 
 enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e)
 {
-	pthread_mutex_lock(&s->retain_lock);
+	lock_take(&s->retain_lock);
 	enum status st = thin_one(s, now_ns, out, e);
-	pthread_mutex_unlock(&s->retain_lock);
+	lock_release(&s->retain_lock);
 	return st;
 }

@@ -89,12 +89,12 @@ static void tell(struct store *s, const struct age_clock *c, int64_t wall_ns)
 int64_t store_age_now(struct store *s)
 {
 	int64_t age = shortest_age(&s->config);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	int64_t boot = clock_boottime_ns(), wall = clock_realtime_ns();
 	bool was_far = s->age.far;
 	int64_t now = age_clock_look(&s->age, wall, boot, age);
 	struct age_clock c = s->age;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	int64_t left_s = (c.left_ns + NS_PER_SEC - 1) / NS_PER_SEC;
 	metric_set(&s->metrics.age_wait, age ? (uint64_t)left_s : 0);
 	if (c.far != was_far)

@@ -22,7 +22,7 @@ void dedupe_deinit(struct dedupe *d)
 {
 	free(d->v);
 	map_deinit(&d->index);
-	pthread_mutex_destroy(&d->lock);
+	lock_destroy(&d->lock);
 }
 
 static bool is_null(struct hash128 id)
@@ -107,7 +107,7 @@ enum dedupe_answer dedupe_begin(struct dedupe *d, struct hash128 id, int64_t now
 {
 	if (is_null(id))
 		return DEDUPE_NEW;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	forget_old(d, now_ns);
 	enum dedupe_answer answer = DEDUPE_NEW;
 	uint32_t at = find(d, id);
@@ -119,7 +119,7 @@ enum dedupe_answer dedupe_begin(struct dedupe *d, struct hash128 id, int64_t now
 		answer = d->v[at].arrived_ns == PENDING ? DEDUPE_PENDING : DEDUPE_KNOWN;
 	else if (!push(d, id, PENDING))
 		answer = DEDUPE_NO_MEMORY;
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 	return answer;
 }
 
@@ -127,22 +127,22 @@ void dedupe_end(struct dedupe *d, struct hash128 id, int64_t arrived_ns, bool st
 {
 	if (is_null(id))
 		return;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	uint32_t at = find(d, id);
 	if (at != MAP_NONE && stored) {
 		d->v[at].arrived_ns = arrived_ns;
 	} else if (at != MAP_NONE) {
 		drop(d, id, at);
 	}
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 }
 
 void dedupe_add(struct dedupe *d, struct hash128 id, int64_t arrived_ns)
 {
 	if (is_null(id))
 		return;
-	pthread_mutex_lock(&d->lock);
+	lock_take(&d->lock);
 	if (find(d, id) == MAP_NONE)
 		(void)!push(d, id, arrived_ns); /* without memory a retry may be stored twice */
-	pthread_mutex_unlock(&d->lock);
+	lock_release(&d->lock);
 }

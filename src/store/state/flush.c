@@ -19,22 +19,22 @@ static enum status freeze(struct store *s, struct err *e)
 	enum status st = memtable_new(s->memtable_bytes * MEMTABLE_LIMIT, &fresh);
 	if (st != OK)
 		return err_set(e, st, "no memory for a new table");
-	pthread_rwlock_wrlock(&s->gate);
-	pthread_mutex_lock(&s->lock);
+	rwlock_write(&s->gate);
+	lock_take(&s->lock);
 	struct memtable *old = s->active;
 	bool empty = old->time_ns.len == 0;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (!empty) {
 		uint64_t last = log_seal(s->log);
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		old->first_sequence = s->frozen_until + 1;
 		old->last_sequence = last;
 		s->frozen_until = last;
 		s->frozen = old;
 		s->active = STEAL_PTR(fresh);
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 	}
-	pthread_rwlock_unlock(&s->gate);
+	rwlock_release(&s->gate);
 	memtable_unref(fresh);
 	return OK;
 }
@@ -222,9 +222,9 @@ static enum status write_part(struct store *s, struct memtable *m, uint64_t id, 
  * samples have. */
 uint64_t store_written_until(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	uint64_t until = s->frozen ? s->frozen->first_sequence - 1 : s->frozen_until;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return until;
 }
 
@@ -260,26 +260,26 @@ enum status store_flush_now(struct store *s, struct err *e)
 {
 	enum status st = OK;
 	struct err err = { 0 };
-	pthread_mutex_lock(&s->flush_lock);
+	lock_take(&s->flush_lock);
 	for (int round = 0; round < 2 && st == OK; round++) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		struct memtable *m = s->frozen;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 		if (m)
 			st = flush_frozen(s, m, &err);
 		if (st == OK && round == 0)
 			st = freeze(s, &err);
 	}
 	(void)store_relieve(s);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	s->flush_status = st;
 	s->flush_err = err;
 	pthread_cond_broadcast(&s->relieved);
 	pthread_cond_signal(&s->merge_wake);
 	if (st != OK)
 		pthread_cond_signal(&s->flush_wake); /* tries again */
-	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->flush_lock);
+	lock_release(&s->lock);
+	lock_release(&s->flush_lock);
 	if (st != OK && e)
 		*e = err;
 	return st;

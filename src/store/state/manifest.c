@@ -212,7 +212,7 @@ static enum status gather(struct store *s, struct part *const *parts, size_t n, 
 	enum status st = OK;
 	for (size_t i = 0; i < n && st == OK; i++)
 		st = VEC_PUSH(&m->parts, store_manifest_entry(parts[i])) ? OK : E_NOMEM;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	m->next_part = s->next_part;
 	m->trusted_ns = s->age.trusted_ns;
 	for (size_t i = 0; i < s->unread.len && st == OK; i++)
@@ -221,7 +221,7 @@ static enum status gather(struct store *s, struct part *const *parts, size_t n, 
 	for (size_t i = 0; i < s->removed.len && st == OK; i++)
 		if (s->removed.v[i].arrived_ns > oldest && !VEC_PUSH(&m->removed, s->removed.v[i]))
 			st = E_NOMEM;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (m->parts.len)
 		qsort(m->parts.v, m->parts.len, sizeof(*m->parts.v), by_id);
 	return st;
@@ -255,9 +255,9 @@ enum status store_manifest_put(struct store *s, struct part *const *parts, size_
 	s->manifest_unknown = false;
 	enum status st = put(s, parts, n, e);
 	if (st == OK) {
-		pthread_mutex_lock(&s->lock);
+		lock_take(&s->lock);
 		s->undecided = false;
-		pthread_mutex_unlock(&s->lock);
+		lock_release(&s->lock);
 	}
 	bool told = atomic_exchange(&s->manifest_stale, st != OK);
 	if (st != OK && !told)

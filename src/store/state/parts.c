@@ -20,9 +20,9 @@
 
 uint64_t store_next_part(struct store *s)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	uint64_t id = s->next_part++;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return id;
 }
 
@@ -30,32 +30,32 @@ uint64_t store_next_part(struct store *s)
 
 static void add_garbage(struct store *s, uint64_t id)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (s->garbage.len < GARBAGE_MAX)
 		(void)!VEC_PUSH(&s->garbage, id);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 bool store_is_garbage(struct store *s, uint64_t id)
 {
 	bool found = false;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	for (size_t i = 0; i < s->garbage.len; i++)
 		found |= s->garbage.v[i] == id;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return found;
 }
 
 void store_collect_garbage(struct store *s)
 {
 	VEC(uint64_t) ids = { 0 };
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (!s->undecided && VEC_RESERVE(&ids, s->garbage.len)) {
 		for (size_t i = 0; i < s->garbage.len; i++)
 			ids.v[ids.len++] = s->garbage.v[i];
 		s->garbage.len = 0;
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	for (size_t i = 0; i < ids.len; i++)
 		if (place_remove(s->place, ids.v[i], NULL) != OK)
 			add_garbage(s, ids.v[i]);
@@ -64,9 +64,9 @@ void store_collect_garbage(struct store *s)
 
 void store_discard(struct store *s, uint64_t id)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool undecided = s->undecided;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (undecided || place_remove(s->place, id, NULL) != OK)
 		add_garbage(s, id);
 }
@@ -75,14 +75,14 @@ void store_discard(struct store *s, uint64_t id)
 
 enum status store_check_decided(struct store *s, struct err *e)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool undecided = s->undecided;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (undecided)
 		store_manifest_write(s);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	undecided = s->undecided;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return undecided ? err_set(e, E_UNAVAILABLE,
 				   "no part is written until the disk takes a manifest again")
 			 : OK;
@@ -102,7 +102,7 @@ static enum status next_set(struct store *s, const struct parts_change *c, struc
 {
 	enum status st = OK;
 	size_t n = 0, found = 0;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	struct part **v = calloc(s->parts.len + 1, sizeof(*v));
 	if (!v || !VEC_RESERVE(&s->parts, s->parts.len + 1))
 		st = err_set(e, E_NOMEM, "the list of parts");
@@ -112,7 +112,7 @@ static enum status next_set(struct store *s, const struct parts_change *c, struc
 		if (!leaves)
 			v[n++] = s->parts.v[i];
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	if (st == OK && found < c->old_count)
 		st = err_set(e, E_NOTFOUND, "a part left the store meanwhile");
 	if (st == OK && c->fresh)
@@ -124,30 +124,30 @@ static enum status next_set(struct store *s, const struct parts_change *c, struc
 
 static void change_list(struct store *s, const struct parts_change *c, struct part **v, size_t n)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	memcpy(s->parts.v, v, n * sizeof(*v));
 	s->parts.len = n;
 	if (c->frozen_is_in)
 		s->frozen = NULL;
 	store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 enum status store_change_parts(struct store *s, const struct parts_change *c, struct err *e)
 {
 	struct part **v = NULL;
 	size_t n = 0;
-	pthread_mutex_lock(&s->manifest_lock); /* nobody else changes the set */
+	lock_take(&s->manifest_lock); /* nobody else changes the set */
 	enum status st = next_set(s, c, &v, &n, e);
 	enum status written = st == OK ? store_manifest_put(s, v, n, e) : st;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	bool may_go = !c->fresh && !s->undecided;
 	s->undecided |= st == OK && written != OK && c->fresh && s->manifest_unknown;
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	st = st == OK && !may_go ? written : st;
 	if (st == OK)
 		change_list(s, c, v, n);
-	pthread_mutex_unlock(&s->manifest_lock);
+	lock_release(&s->manifest_lock);
 	free(v);
 	for (size_t i = 0; st == OK && i < c->old_count; i++) {
 		if (written == OK)
@@ -165,14 +165,14 @@ void store_manifest_write(struct store *s)
 {
 	struct part **v;
 	size_t n = 0;
-	pthread_mutex_lock(&s->manifest_lock); /* the set stays as it is */
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->manifest_lock); /* the set stays as it is */
+	lock_take(&s->lock);
 	v = calloc(MAX(s->parts.len, (size_t)1), sizeof(*v));
 	for (; v && n < s->parts.len; n++)
 		v[n] = s->parts.v[n];
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	enum status st = v ? store_manifest_put(s, v, n, NULL) : E_NOMEM;
-	pthread_mutex_unlock(&s->manifest_lock);
+	lock_release(&s->manifest_lock);
 	free(v);
 	if (st == OK)
 		store_collect_garbage(s);
@@ -197,14 +197,14 @@ static void remember(struct store *s, const struct batch_seen *v, size_t n)
 {
 	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
 	size_t more = MIN(n, (size_t)MANIFEST_REMOVED_MAX);
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (VEC_RESERVE(&s->removed, s->removed.len + more)) {
 		forget_removed(s, more);
 		for (size_t i = n - more; i < n; i++)
 			if (v[i].arrived_ns > oldest)
 				s->removed.v[s->removed.len++] = v[i];
 	}
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 }
 
 void store_remember_batches(struct store *s, struct part *p)
@@ -305,14 +305,14 @@ enum status store_quarantine_copy(
 
 static bool forget_part(struct store *s, struct part *p)
 {
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	size_t at = store_find_part(s, p);
 	bool found = at < s->parts.len;
 	if (found)
 		s->parts.v[at] = s->parts.v[--s->parts.len];
 	if (found)
 		store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	return found;
 }
 
@@ -322,14 +322,14 @@ void store_quarantine(struct store *s, struct part *p, const char *reason)
 {
 	struct err e = { 0 };
 	struct manifest_part entry = store_manifest_entry(p);
-	pthread_mutex_lock(&s->manifest_lock);
+	lock_take(&s->manifest_lock);
 	bool found = forget_part(s, p);
 	enum status st = found ? store_quarantine_part(s, entry.id, reason, &e) : OK;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	if (st != OK)
 		(void)!VEC_PUSH(&s->unread, entry);
-	pthread_mutex_unlock(&s->lock);
-	pthread_mutex_unlock(&s->manifest_lock);
+	lock_release(&s->lock);
+	lock_release(&s->manifest_lock);
 	if (!found)
 		return; /* merged, expired or set aside by somebody else meanwhile */
 	store_say(s, "%.300s; the part is in quarantine%s%s", reason,

@@ -580,9 +580,9 @@ enum status store_recover(struct store *s, struct err *e)
 		st = replay_log(&r, e);
 	if (st != OK)
 		return st;
-	pthread_mutex_lock(&s->lock);
+	lock_take(&s->lock);
 	store_count_parts(s);
-	pthread_mutex_unlock(&s->lock);
+	lock_release(&s->lock);
 	store_manifest_write(s); /* from now on it is the set */
 	return OK;
 }
