@@ -385,11 +385,11 @@ static void answer_settings(struct server *s, const struct net_request *r, struc
 		return;
 	struct notes n = { .s = s, .r = r, .e = &e };
 	arena_init(&n.a, ARENA_BYTES_MAX);
-	pthread_mutex_lock(&s->notes_lock);
+	lock_take(&s->notes_lock);
 	enum status st = load(&n);
 	if (st == OK)
 		st = fn(&n, &out->body);
-	pthread_mutex_unlock(&s->notes_lock);
+	lock_release(&s->notes_lock);
 	if (st != OK) {
 		buf_clear(&out->body);
 		net_fail(out, st, &e);
