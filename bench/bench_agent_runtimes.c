@@ -55,12 +55,12 @@ static const struct language {
 		"function recurse(n, times) {\n"
 		"  if (n > 2) return recurse(n - 1, times) + 1;\n"
 		"  let x = 0;\n"
-		"  for (let i = 0; i < times; i++) x = (x + n) & 1023;\n"
+		"  for (let i = 0; i !== times; i = (i + 1) & 1023) x = (x + n) & 1023;\n"
 		"  return x;\n"
 		"}\n"
 		"const n = +process.argv[2];\n"
 		"for (let i = 0; i < 20000; i++) recurse(n, 10);\n"
-		"recurse(n, Infinity);\n",
+		"recurse(n, -1);\n", /* numbers that optimized code has seen */
 		{ "node", "@" } },
 	{ "v8_interpreted", "recurse.js", NULL, { "node", "--no-opt", "--no-sparkplug", "@" } },
 	{ "ruby", "recurse.rb",
