@@ -399,13 +399,17 @@ static enum status uploaded_source(const struct server *s, const struct debuginf
 
 enum status server_source_text(const struct server *s, struct str tenant, struct str build_id,
 	struct str filename, int64_t until_ns, debuginfo_cancel_fn *cancel, void *cancel_ctx,
-	struct buf *out, struct err *e)
+	const char **out_origin, struct buf *out, struct err *e)
 {
 	const struct debuginfo_key key = { build_id, tenant, DEBUGINFO_SOURCES };
+	if (out_origin)
+		*out_origin = "upload";
 	enum status st = uploaded_source(s, &key, filename, cancel, cancel_ctx, out, e);
 	/* What the other servers have is for those who may have all files of debuginfod. */
 	if (st != E_NOTFOUND || !s->debuginfod || s->config->tenant_header || tenant.len)
 		return st;
+	if (out_origin)
+		*out_origin = "debuginfod";
 	return debuginfod_source(s->debuginfod, build_id, filename, until_ns, out, e);
 }
 

@@ -180,15 +180,41 @@ static bool is_gone(void *ctx)
 	return r->gone(r);
 }
 
+/* A file of this host that the program's symbols name. */
+static enum status send_host_source(const struct asked *a, struct str path, int64_t until_ns,
+	struct net_response *out, struct err *e)
+{
+	struct stat st;
+	if (!server_host_source(a->s, a->r, path, &out->body, &st))
+		return err_set(e, E_NOTFOUND, "no such source");
+	enum status s = symbolizer_names_source(
+		a->s->engine.symbolizer, str_of(a->build_id), path, until_ns, e);
+	if (s == OK)
+		put_headers(a, &st, "", out->body.len, out);
+	else
+		buf_clear(&out->body);
+	return s;
+}
+
 /* The path is absolute: the slash that parts it from "source" is its own. */
 static enum status send_source(const struct asked *a, struct net_response *out, struct err *e)
 {
 	void *request = (void *)(uintptr_t)a->r;
 	struct str path = str_make(a->rest.p - 1, a->rest.len + 1);
-	enum status s = server_source_text(a->s, a->tenant, str_of(a->build_id), path,
-		clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS, is_gone, request, &out->body, e);
-	if (s == OK)
+	int64_t until = clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS;
+	enum status s = server_source_text(a->s, a->tenant, str_of(a->build_id), path, until,
+		is_gone, request, NULL, &out->body, e);
+	if (s == OK) {
 		put_headers(a, NULL, "", out->body.len, out);
+	} else if (s == E_NOTFOUND || s == E_UNAVAILABLE) {
+		buf_clear(&out->body);
+		struct err why = { 0 };
+		enum status host = send_host_source(a, path, until, out, &why);
+		if (host != E_NOTFOUND) {
+			*e = why;
+			return host;
+		}
+	}
 	return s;
 }
 

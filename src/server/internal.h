@@ -16,6 +16,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define SERVER_METRICS(X)                                                                       \
 	X(otlp_requests, COUNTER, "firn_otlp_requests_total",                                   \
@@ -212,6 +213,11 @@ net_handler_fn server_handle_source;
 net_handler_fn server_handle_instructions;
 
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
+/* The source file of this path on this host, appended to `out`, where whoever asks may have it.
+ * False: there is none, or not for them. The caller has seen that symbols name it. */
+#define SERVER_HOST_SOURCE_BYTES_MAX ((size_t)4 << 20)
+bool server_host_source(const struct server *s, const struct net_request *r, struct str file,
+	struct buf *out, struct stat *out_stat);
 NODISCARD enum status server_source(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
 /* The beginning of an answer with places in code, up to "builds" and its value. */
@@ -320,13 +326,13 @@ net_handler_fn server_debuginfo_initiate;
 net_handler_fn server_debuginfo_mark_finished;
 net_stream_fn server_debuginfo_upload;
 /* The text of a source file as it was uploaded, or as another debuginfod server has it, appended to
- * `out`. Their answer is waited for until `until_ns`, which is the deadline of all texts of one
- * request: clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS. E_NOTFOUND: there is none; E_UNAVAILABLE:
- * it may come later. */
+ * `out`; *out_origin (may be NULL) is "upload" or "debuginfod". Their answer is waited for until
+ * `until_ns`, which is the deadline of all texts of one request: clock_monotonic_ns() +
+ * SERVER_SOURCE_WAIT_NS. E_NOTFOUND: there is none; E_UNAVAILABLE: it may come later. */
 #define SERVER_SOURCE_WAIT_NS (5 * NS_PER_SEC)
 NODISCARD enum status server_source_text(const struct server *s, struct str tenant,
 	struct str build_id, struct str filename, int64_t until_ns, debuginfo_cancel_fn *cancel,
-	void *cancel_ctx, struct buf *out, struct err *e);
+	void *cancel_ctx, const char **out_origin, struct buf *out, struct err *e);
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
 /* otlp.c; ctx: the server_inlet */

@@ -343,7 +343,7 @@ static enum status source_text(struct recorder *w, struct buf *out)
 	buf_init(&text, DEBUGINFO_SOURCE_BYTES_MAX);
 	enum status s = server_source_text(w->s, w->r->tenant, q->source_build_id,
 		q->source_filename, clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS, w->r->cancel,
-		w->r->cancel_ctx, &text, w->e);
+		w->r->cancel_ctx, NULL, &text, w->e);
 	if (s != OK)
 		return s == E_NOTFOUND || s == E_UNAVAILABLE ? OK : s;
 	buf_utf8(out, buf_view(&text)); /* a string of protobuf */

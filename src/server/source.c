@@ -6,7 +6,8 @@
  *
  * Symbols name files, and any user may run a program with any symbols. So a file of this host is
  * sent only if every user of the host may read it where it lies, its name ends as those of sources
- * do, the samples that were asked for name it, and the client is authenticated or on this host.
+ * do, the samples that were asked for name it (for debuginfod.c: the symbol table of the build id),
+ * and the client is authenticated or on this host.
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -20,7 +21,6 @@
 #include <unistd.h>
 
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
-#define TEXT_BYTES_MAX ((size_t)4 << 20)
 
 static const char *const suffixes[] = { ".c", ".h", ".i", ".inc", ".def", ".cc", ".hh", ".cpp",
 	".hpp", ".cxx", ".hxx", ".c++", ".ipp", ".tcc", ".s", ".S", ".asm", ".go", ".rs", ".py",
@@ -36,7 +36,7 @@ struct asked {
 };
 
 struct text {
-	const char *origin; /* "upload", "host"; NULL: there is none */
+	const char *origin; /* "upload", "debuginfod", "host"; NULL: there is none */
 	struct buf bytes;
 	int64_t modified_ns; /* of a file of this host */
 };
@@ -50,36 +50,45 @@ static bool is_source(struct str file)
 	return false;
 }
 
-static bool may_read_host(const struct asked *a)
+static bool may_read_host(const struct server *s, const struct net_request *r)
 {
-	const struct server_config *c = a->s->config;
-	bool known = a->s->auth && auth_is_required(a->s->auth);
-	return c->local_files && !c->tenant_header && !a->r->caller.has_tenant &&
+	const struct server_config *c = s->config;
+	bool known = s->auth && auth_is_required(s->auth);
+	return c->local_files && !c->tenant_header && !r->caller.has_tenant &&
 	       (known || !c->allow_unauthenticated);
 }
 
-/* False: it is not there, or not for everybody. */
-static bool read_host(const struct asked *a, struct text *out)
+bool server_host_source(const struct server *s, const struct net_request *r, struct str file,
+	struct buf *out, struct stat *out_stat)
 {
 	CLEANUP(fd_cleanup) int fd = -1;
 	char path[PATH_MAX];
 	struct stat st;
-	if (!may_read_host(a) || !is_source(a->file) || a->file.len >= sizeof(path) ||
-		a->file.p[0] != '/' || memchr(a->file.p, 0, a->file.len))
+	size_t before = out->len;
+	if (!may_read_host(s, r) || !is_source(file) || file.len >= sizeof(path) ||
+		file.p[0] != '/' || memchr(file.p, 0, file.len))
 		return false;
-	memcpy(path, a->file.p, a->file.len);
-	path[a->file.len] = 0;
+	memcpy(path, file.p, file.len);
+	path[file.len] = 0;
 	if (os_open_regular(AT_FDCWD, path, &fd, NULL) != OK || !os_readable_by_all(fd) ||
-		fstat(fd, &st) < 0 || (uint64_t)st.st_size > TEXT_BYTES_MAX)
+		fstat(fd, &st) < 0 || (uint64_t)st.st_size > SERVER_HOST_SOURCE_BYTES_MAX)
 		return false;
-	if (os_read_fd(fd, path, &out->bytes, NULL) != OK ||
-		(out->bytes.len && memchr(out->bytes.data, 0, out->bytes.len))) {
-		buf_clear(&out->bytes);
+	if (os_read_fd(fd, path, out, NULL) != OK ||
+		(out->len > before && memchr(out->data + before, 0, out->len - before))) {
+		out->len = before;
 		return false;
 	}
+	*out_stat = st;
+	return true;
+}
+
+static void read_host(const struct asked *a, struct text *out)
+{
+	struct stat st;
+	if (!server_host_source(a->s, a->r, a->file, &out->bytes, &st))
+		return;
 	out->origin = "host";
 	out->modified_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_SEC + st.st_mtim.tv_nsec;
-	return true;
 }
 
 static bool is_gone(void *ctx)
@@ -95,14 +104,15 @@ static void find_text(const struct asked *a, const struct query_places *p, struc
 	for (uint32_t i = 0; i < p->build_count && !out->origin; i++) {
 		if (a->build_id.len && !str_eq(a->build_id, p->builds[i]))
 			continue;
+		const char *origin;
 		if (server_source_text(a->s, a->tenant, p->builds[i], a->file, until, is_gone,
-			    (void *)(uintptr_t)a->r, &out->bytes, NULL) == OK)
-			out->origin = "upload";
+			    (void *)(uintptr_t)a->r, &origin, &out->bytes, NULL) == OK)
+			out->origin = origin;
 		else
 			buf_clear(&out->bytes);
 	}
 	if (!out->origin && p->count)
-		(void)read_host(a, out);
+		read_host(a, out);
 }
 
 void server_write_places(const struct query_places *p, struct buf *b)

@@ -2,10 +2,11 @@
 /*
  * Files for others, by build id: found as those that tables are made of (find.c), but handed out as
  * they are. Which of them is the executable is told by its code: a debug file has the headers of
- * code sections, and not their bytes.
+ * code sections, and not their bytes. And what tables say beside names.
  */
 #include "symbolize/private.h"
 
+#include "base/clock.h"
 #include "os/os.h"
 
 #include <elf.h>
@@ -150,4 +151,31 @@ enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint6
 	return found ? OK
 		     : err_set(e, E_NOTFOUND, "where the function begins and ends is not known%s",
 			       pending ? " yet" : "");
+}
+
+static enum status is_path(void *path, struct str file, struct err *e)
+{
+	(void)e;
+	return str_eq(file, *(const struct str *)path) ? E_CANCELED : OK; /* found: end it */
+}
+
+enum status symbolizer_names_source(
+	struct symbolizer *s, struct str build_id, struct str path, int64_t until_ns, struct err *e)
+{
+	struct symbolize_tables *tables = symbolizer_tables(s);
+	struct symbolize_ref *ref = NULL;
+	bool pending = false;
+	uint64_t seen = 0;
+	do
+		symbolize_tables_get(tables, build_id, STR(""), false, &ref, &pending);
+	while (!ref && pending && clock_monotonic_ns() < until_ns &&
+		symbolize_tables_wait(tables, &seen, until_ns));
+	if (!ref && pending)
+		return err_set(e, E_UNAVAILABLE, "the symbol table is being made: try again");
+	enum status st =
+		ref ? debuginfo_table_files(symbolize_ref_table(ref), is_path, &path, e) : OK;
+	symbolize_ref_release(tables, ref);
+	if (st == E_CANCELED)
+		return OK;
+	return st != OK ? st : err_set(e, E_NOTFOUND, "no such source of this build id");
 }

@@ -103,6 +103,12 @@ NODISCARD enum status symbolizer_section(int fd, struct str name, struct buf *ou
 NODISCARD enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint64_t vaddr,
 	uint64_t *out_begin, uint64_t *out_end, struct err *e);
 
+/* Whether the table of this build id names the source file `path`: E_NOTFOUND, where there is no
+ * table, or it does not; E_UNAVAILABLE, where the table is still being built at `until_ns`
+ * (clock_monotonic_ns()). A trimmed table names what the stored samples need. */
+NODISCARD enum status symbolizer_names_source(struct symbolizer *s, struct str build_id,
+	struct str path, int64_t until_ns, struct err *e);
+
 /* A message with samples of this build id came (on_demand). */
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path);
 /* The files of the mappings of `p` whose tables are being built: their names without the path, in

@@ -495,8 +495,10 @@ static void queue_for(
 {
 	en->wanted = true;
 	if (en->state == ENTRY_IDLE && clock_monotonic_ns() >= en->not_before_ns) {
-		free(en->path);
-		en->path = strndup(path.p ? path.p : "", path.len);
+		if (path.len || !en->path) {
+			free(en->path);
+			en->path = strndup(path.p ? path.p : "", path.len);
+		}
 		if (!symbolize_entry_queue(t, en))
 			return;
 	}

@@ -273,6 +273,59 @@ static void fetches_sources(void **state)
 	net_server_stop(other);
 }
 
-TEST_MAIN(cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
+/* Sources of this host: those only that the symbol table of the build id names. */
+static void sends_sources_of_the_host(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *id, *file; /* id NULL: the program's */
+		unsigned mode;
+		bool not_local, open, tenant;
+		const char *says;
+	} cases[] = {
+		{ "named", NULL, "a.c", 0644, .says = "\r\n\r\nint main(" },
+		{ "its date", NULL, "a.c", 0644, .says = "\r\nlast-modified: " },
+		{ "not named", NULL, "b.c", 0644, .says = "HTTP/1.1 404" },
+		{ "of another build", "00112233445566778899", "a.c", 0644, .says = "HTTP/1.1 404" },
+		{ "its owner's only", NULL, "a.c", 0600, .says = "HTTP/1.1 404" },
+		{ "on a server of others", NULL, "a.c", 0644, .not_local = true,
+			.says = "HTTP/1.1 404" },
+		{ "to everybody in reach", NULL, "a.c", 0644, .open = true,
+			.says = "HTTP/1.1 404" },
+		{ "of a tenant", NULL, "a.c", 0644, .tenant = true, .says = "HTTP/1.1 404" },
+	};
+	static const char id[] = "5ca1ab1e0123456789";
+	run("cd %s && chmod 755 . && printf 'int main(void)\n{\n\treturn 0;\n}\n' > a.c && "
+	    "cp a.c b.c && cc -g -Wl,--build-id=0x%s -o a %s/a.c && "
+	    "mkdir -p debug/.build-id/%.2s && cp a debug/.build-id/%.2s/%s.debug",
+		dir, id, dir, id, id, id + 2);
+	struct net_server *net = serve();
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf out;
+		char path[300];
+		buf_init(&out, 1 << 20);
+		config.local_files = !c->not_local;
+		config.allow_unauthenticated = c->open;
+		config.tenant_header = c->tenant ? "x-scope-orgid" : NULL;
+		run("chmod %o %s/a.c", c->mode, dir);
+		snprintf(path, sizeof(path), "/buildid/%s/source%s/%s", c->id ? c->id : id, dir,
+			c->file);
+		/* The table is made when it is first asked for. */
+		do {
+			buf_clear(&out);
+			ask(net, path, c->tenant ? "x-scope-orgid" : NULL, "a", &out);
+		} while (str_starts(buf_view(&out), STR("HTTP/1.1 503 ")));
+		if (!memmem(out.data, out.len, c->says, strlen(c->says)))
+			print_error("%.*s\n", (int)out.len, (char *)out.data);
+		CHECK_CASE(c, memmem(out.data, out.len, c->says, strlen(c->says)));
+		CHECK_CASE(c, str_starts(str_of(c->says), STR("\r\n")) ||
+				      !memmem(out.data, out.len, "int main", 8));
+	}
+	server_config_default(&config);
+	net_server_stop(net);
+}
+
+TEST_MAIN_WITH(debuginfo_child_main, cmocka_unit_test_setup_teardown(answers, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(tells_what_there_is, set_up, tear_down),
-	cmocka_unit_test_setup_teardown(fetches_sources, set_up, tear_down))
+	cmocka_unit_test_setup_teardown(fetches_sources, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(sends_sources_of_the_host, set_up, tear_down))

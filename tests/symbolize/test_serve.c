@@ -2,6 +2,8 @@
 /* Files for others: which is the executable, which the debug information, and their sections. */
 #include "own.h"
 
+#include "base/clock.h"
+
 static uint64_t bytes_of(int fd)
 {
 	off_t end = lseek(fd, 0, SEEK_END);
@@ -32,6 +34,24 @@ static void gives_files_away(void **state)
 	CHECK(begin < at && at < end && end - begin < 4096);
 	CHECK(symbolizer_function(t.s, id, 1, &begin, &end, &e) == E_NOTFOUND);
 	CHECK(symbolizer_function(t.s, STR("0011"), at, &begin, &end, &e) == E_NOTFOUND);
+}
+
+static void names_sources(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	struct str id = str_of(t.build_id);
+	int64_t until = clock_monotonic_ns() + WAIT_MS * NS_PER_MS;
+	uint32_t at = add_location(
+		add_mapping(t.exe, t.build_id, 0, 0, 0), outer_function(1) - base(), FRAME_NATIVE);
+	CHECK(resolve(WAIT_MS) == 0);
+	const struct profile_line *line = &t.p.lines.v[t.p.locations.v[at].line_first];
+	struct str file = profile_str(&t.p, t.p.functions.v[line->function].filename);
+	CHECK(str_ends(file, STR("/own.h")));
+	CHECK_OK(symbolizer_names_source(t.s, id, file, until, &e), &e);
+	CHECK(symbolizer_names_source(t.s, id, str_sub(file, 0, file.len - 1), until, &e) ==
+		E_NOTFOUND);
+	CHECK(symbolizer_names_source(t.s, STR("0011"), file, until, &e) == E_NOTFOUND);
 }
 
 /* A program that not every user may read, or in a folder that not every user may enter. */
@@ -102,5 +122,6 @@ static void tells_debug_files_from_executables(void **state)
 
 TEST_MAIN_WITH(debuginfo_child_main,
 	cmocka_unit_test_setup_teardown(gives_files_away, set_up, tear_down),
+	cmocka_unit_test_setup_teardown(names_sources, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(keeps_private_files, set_up, tear_down),
 	cmocka_unit_test_setup_teardown(tells_debug_files_from_executables, set_up, tear_down))

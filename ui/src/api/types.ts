@@ -33,7 +33,7 @@ export interface SourceAnswer {
 	/** Line, self, total. */
 	places: [number, number, number][];
 	/** Where the text is from; none: it is not at hand. */
-	origin?: "upload" | "host";
+	origin?: "upload" | "debuginfod" | "host";
 	text?: string;
 	/** When the file of this host was changed, in milliseconds since 1970. */
 	modified?: number;

@@ -7,6 +7,12 @@ import { isShort } from "../../model/code.ts";
 import { parseInstant } from "../../model/instant.ts";
 import type { Code } from "../../model/url.ts";
 
+const ORIGINS = {
+	upload: "The text as it was uploaded for this build.",
+	debuginfod: "The text that a debuginfod server has for this build.",
+	host: "The file of this path on the server's host.",
+};
+
 /** Where the text is from, and what may be wrong with it. */
 export function Origin({ answer, question }: { answer: SourceAnswer; question: Question }) {
 	const { origin, modified = 0, builds, places } = answer;
@@ -23,7 +29,7 @@ export function Origin({ answer, question }: { answer: SourceAnswer; question: Q
 	const younger = origin === "host" && modified > parseInstant(question.from, serverNow());
 	return (
 		<p class={`code-note ${short || younger ? "doubt" : ""}`} data-testid="code-origin">
-			{origin === "upload" ? "The text as it was uploaded for this build." : "The file of this path on the server's host."}
+			{ORIGINS[origin]}
 			{younger && " It was changed after these samples began: lines may have moved."}
 			{short && " It has fewer lines than the program was built from."}
 		</p>
