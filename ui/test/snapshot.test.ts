@@ -8,6 +8,9 @@ test("a snapshot says of what it is", () => {
 	const note = 'firn: a:b:c:d:e{x=" from 1 to 2"} from 2026-03-05T10:00:00Z to 2026-03-05T11:00:00Z';
 	assert.deepEqual(readNote(["other", note]), { type: "a:b:c:d:e", matchers: 'x=" from 1 to 2"', span });
 	assert.deepEqual(readNote([`${note} through main`])!.span, span);
+	assert.deepEqual(readNote([`${note} through a from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z`])!.span, span);
+	const named = 'a:b:c:d:e{x="\\" from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z"}';
+	assert.deepEqual(readNote([`firn: ${named} ${note.slice(note.lastIndexOf("from 2026"))}`])!.span, span);
 	for (const none of [[], ["firn: 2 labels are left out"], ["firn: a:b:c:d:e from never to nowZ"]]) {
 		assert.equal(readNote(none), null);
 	}

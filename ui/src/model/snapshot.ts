@@ -10,10 +10,13 @@ export interface Note {
 	span: Span;
 }
 
+/** A selector, whose quoted values may have anything in them, and the first two times behind it. */
+const NOTE = /^firn: ((?:[^"]|"(?:[^"\\]|\\.)*")*?) from (\S+Z) to (\S+Z)/s;
+
 /** Reads the comment "firn: SELECTOR from TIME to TIME" of a profile; null where there is none. */
 export function readNote(comments: readonly string[]): Note | null {
 	for (const comment of comments) {
-		const [, query, from, to] = /^firn: (.*) from (\S+Z) to (\S+Z)/s.exec(comment) ?? [];
+		const [, query, from, to] = NOTE.exec(comment) ?? [];
 		const span = { fromMs: Date.parse(from ?? ""), toMs: Date.parse(to ?? "") };
 		if (query !== undefined && span.fromMs <= span.toMs) {
 			return { ...splitQuery(query), span };

@@ -144,12 +144,14 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 				<FilterButton state={state} />
 				<SaveButton seen={seen} question={data.question} />
 				<Figures flame={flame} zoom={zoom} data={data} />
-				<Segments
-					label="Direction"
-					value={state.invert ? "up" : "down"}
-					choices={DIRECTIONS}
-					choose={(v) => go({ invert: v === "up", sandwich: false, zoom: "" })}
-				/>
+				{!timed && (
+					<Segments
+						label="Direction"
+						value={state.invert ? "up" : "down"}
+						choices={DIRECTIONS}
+						choose={(v) => go({ invert: v === "up", sandwich: false, zoom: "" })}
+					/>
+				)}
 				<Segments label="View" value={state.view} choices={data.question ? VIEWS : VIEWS.slice(0, 4)} choose={(view) => go({ view })} />
 			</div>
 			<FilterChips state={state} />

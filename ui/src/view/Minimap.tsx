@@ -7,8 +7,22 @@ import { layoutFrames, newLayout } from "../model/layout.ts";
 import { ROW_PX } from "./flame_scene.ts";
 
 const WIDTH = 44;
+/** A row is drawn at least this wide: one deep stack is no wider than a line otherwise. */
+const FRAME_MIN = 6;
 /** Rows that are out of sight before it is worth its room. */
 const HIDDEN_MIN = 8;
+
+/** The widest frame of each row below a node. */
+function widest(flame: Flame, zoom: number, rows: number): Int32Array {
+	const found = new Int32Array(rows).fill(-1);
+	for (let i = zoom; i < flame.end[zoom]!; i++) {
+		const depth = flame.depth[i]!;
+		if (found[depth]! < 0 || flame.value[i]! > flame.value[found[depth]!]!) {
+			found[depth] = i;
+		}
+	}
+	return found;
+}
 
 /** Draws the part of the graph below `zoom`, as wide and high as the canvas. */
 function draw(canvas: HTMLCanvasElement, flame: Flame, paint: Paint, zoom: number, rows: number): void {
@@ -18,13 +32,24 @@ function draw(canvas: HTMLCanvasElement, flame: Flame, paint: Paint, zoom: numbe
 	const layout = newLayout();
 	const x0 = flame.start[zoom]!;
 	layoutFrames(flame, { x0, x1: x0 + flame.value[zoom]!, width, top: 0, bottom: rows - 1 }, layout);
+	const put = (node: number, depth: number, left: number, right: number) => {
+		const top = Math.floor((depth * height) / rows);
+		const bottom = Math.max(top + 1, Math.floor(((depth + 1) * height) / rows));
+		for (let y = top; y < bottom; y++) {
+			pixels.fill(paint.full[node]!, y * width + left, y * width + right);
+		}
+	};
+	const scale = width / flame.value[zoom]!;
+	widest(flame, zoom, rows).forEach((node, depth) => {
+		if (node >= 0 && flame.value[node]! * scale < FRAME_MIN) {
+			const left = Math.min(Math.floor((flame.start[node]! - x0) * scale), width - FRAME_MIN);
+			put(node, depth, left, left + FRAME_MIN);
+		}
+	});
 	for (let k = 0; k < layout.count; k++) {
-		const node = layout.node[k]!;
-		const top = Math.floor((layout.depth[k]! * height) / rows);
-		const bottom = Math.max(top + 1, Math.floor(((layout.depth[k]! + 1) * height) / rows));
-		const [left, right] = [Math.round(layout.left[k]!), Math.round(layout.right[k]!)];
-		for (let y = top; node >= 0 && y < bottom; y++) {
-			pixels.fill(paint.full[node]!, y * width + left, y * width + Math.max(right, left + 1));
+		const left = Math.round(layout.left[k]!);
+		if (layout.node[k]! >= 0 && layout.right[k]! - layout.left[k]! >= 1) {
+			put(layout.node[k]!, layout.depth[k]!, left, Math.max(Math.round(layout.right[k]!), left + 1));
 		}
 	}
 	canvas.getContext("2d")!.putImageData(image, 0, 0);

@@ -42,7 +42,7 @@ function Local({ metrics }: { metrics: Metrics }) {
 			title="The agent of this host"
 			note={
 				<>
-					Since it began. <a href="agent">Its own page</a> has processes and files that it could not read.
+					Since it began. <a href="agent?plain">Its own page</a> has processes and files that it could not read.
 				</>
 			}
 		>
