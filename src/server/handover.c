@@ -250,6 +250,15 @@ static enum status may_see_page(const struct server *s, const struct net_request
 	return OK;
 }
 
+/* A person who comes by an address gets the page's view of agents, which leads on to this one; what
+ * asks for no HTML (curl, a probe), and whoever wants this one ("?plain"), gets this one. */
+static bool wants_view(const struct net_request *r)
+{
+	struct str accept = net_header_find(r, "accept");
+	return accept.len && memmem(accept.p, accept.len, "text/html", strlen("text/html")) &&
+	       !str_eq(r->query, STR("plain"));
+}
+
 void server_handle_agent(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct server *s = (struct server *)ctx;
@@ -260,6 +269,12 @@ void server_handle_agent(void *ctx, const struct net_request *r, struct net_resp
 		return;
 	}
 	out->content_type = "text/html; charset=utf-8";
+	if (wants_view(r)) {
+		snprintf(out->headers, sizeof(out->headers),
+			"location: ./?page=agents\r\ncache-control: no-store\r\nvary: accept\r\n");
+		out->http_status = 302;
+		return;
+	}
 	if (write_page(s, &out->body))
 		snprintf(out->headers, sizeof(out->headers), "%s", PAGE_HEADERS);
 	else

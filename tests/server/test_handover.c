@@ -261,6 +261,20 @@ static void hides_the_page_from_tenants(struct server *s)
 	s->config = NULL;
 }
 
+/* A browser is sent to the view of agents, unless it asks for this page. */
+static void sends_browsers_to_the_view(struct server *s)
+{
+	const struct http_header accept = { STR("accept"), STR("text/html,application/xml;q=0.9") };
+	struct net_request r = { .headers = &accept, .header_count = 1 };
+	struct net_response out;
+	CHECK(str_eq(str_of(get_page_as(s, &r, &out)), STR("")));
+	CHECK(out.http_status == 302 && strstr(out.headers, "location: ./?page=agents\r\n"));
+	buf_deinit(&out.body);
+	r.query = STR("plain");
+	CHECK(strstr(get_page_as(s, &r, &out), "<p>") && out.http_status == 0);
+	buf_deinit(&out.body);
+}
+
 static void shows_the_agents_page(void **state)
 {
 	(void)state;
@@ -293,6 +307,7 @@ static void shows_the_agents_page(void **state)
 		page);
 	buf_deinit(&out.body);
 	hides_the_page_from_tenants(&s);
+	sends_browsers_to_the_view(&s);
 
 	lock_take(&s.figures_lock);
 	s.page_at_ns -= 3600 * NS_PER_SEC;
