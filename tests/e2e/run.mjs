@@ -3,7 +3,8 @@
 // The page in a real browser. Against the server of made samples by default, or against a real one:
 //   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT]
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
-// check, with the time it took, and "N passed, N failed, N skipped". Exit code 77 (skipped) without Chromium or node_modules.
+// check, with the time it took, and "N passed, N failed, N skipped". Files of checks go side by side, each in
+// a browser context of its own (--lanes N at once); the checks of a file one after the other. Exit code 77 (skipped) without Chromium or node_modules.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -50,6 +51,9 @@ const firn = argument("firn");
 const url = argument("url");
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
+/** Files that are looked at at once. */
+const LANES = Number(argument("lanes")) || 3;
+
 async function one(name, run) {
 	if (only && !only.split("|").some((part) => name.includes(part))) {
 		return;
@@ -84,10 +88,17 @@ async function one(name, run) {
 let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
-	const checks = { ...pageChecks, ...graphChecks, ...codeChecks, ...readerChecks, ...edgeChecks, ...compareChecks, ...timeChecks, ...filterChecks, ...pagesChecks, ...saveChecks, ...taskChecks, ...axeChecks };
-	for (const [name, run] of Object.entries(checks)) {
-		await one(name, run);
-	}
+	// what takes longest begins first
+	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks];
+	const next = files.values();
+	const lane = async () => {
+		for (const file of next) {
+			for (const [name, run] of Object.entries(file)) {
+				await one(name, run);
+			}
+		}
+	};
+	await Promise.all(Array.from({ length: LANES }, lane));
 } finally {
 	await server?.stop();
 	await browser.close();
