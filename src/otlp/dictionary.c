@@ -129,8 +129,9 @@ static enum status decode_table(
 	struct reader r = table_reader(d, field);
 	struct str bytes;
 	for (size_t i = 0; table_next(&r, field, &bytes); i++) {
-		if (i == 0 && d->schema != SCHEMA_1_7)
-			continue; /* arena memory is zero */
+		/* Arena memory is zero. Some writers begin their locations at 0. */
+		if (i == 0 && d->schema != SCHEMA_1_7 && field != DICT_LOCATION)
+			continue;
 		enum status s = fn(d, bytes, i, &t->ids[i]);
 		if (s != OK)
 			return s;
@@ -382,6 +383,8 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 		*out = BAD;
 		return OK;
 	}
+	if (index == 0 && d->schema != SCHEMA_1_7 && l.line_count == 0)
+		return OK; /* the element that stands for none */
 	return profile_add_location(d->out, &l.loc, l.lines, l.line_count, out);
 }
 

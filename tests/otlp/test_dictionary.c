@@ -22,6 +22,7 @@ struct input {
 	const char *kind;      /* the location's profile.frame.type */
 	const char *null_text; /* string_table[0] */
 	uint32_t lines;
+	bool begins_at_0; /* the locations */
 };
 
 static void put_attribute(struct buf *b, uint64_t key, const char *value)
@@ -34,7 +35,8 @@ static void put_attribute(struct buf *b, uint64_t key, const char *value)
 
 static void put_location(struct buf *b, const struct input *in)
 {
-	pb_put_str_always(b, 2, STR("\x10\x63")); /* element 0 with content: null all the same */
+	/* Element 0 with content is null all the same, unless it has a function. */
+	pb_put_str_always(b, 2, in->begins_at_0 ? STR("\x1a\x02\x08\x01") : STR("\x10\x63"));
 	size_t at = pb_begin(b, 2);
 	pb_put_u64(b, 1, 1);
 	pb_put_u64(b, 2, 0x10);
@@ -148,6 +150,28 @@ static void elements_become_the_tables(void **state)
 	}
 }
 
+/* As the canary-exporter of Pyroscope writes them. */
+static void locations_may_begin_at_0(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(profile_deinit) struct profile p;
+	struct input in = cases[0].in;
+	struct otlp_rejects rejects;
+	struct err e;
+	buf_init(&b, 1 << 20);
+	in.begins_at_0 = true;
+	put_request(&b, &in);
+	CHECK(profile_init(&p, 1 << 20) == OK);
+	CHECK_OK(otlp_decode(buf_view(&b), &p, &rejects, &e), &e);
+	CHECK_OK(profile_validate(&p, &e), &e);
+	const struct profile_stack *stack = &p.stacks.v[p.samples.v[0].stack];
+	CHECK(stack->count == 2);
+	CHECK(p.locations.v[p.stack_locations.v[stack->first]].address == 0);
+	CHECK(p.locations.v[p.stack_locations.v[stack->first]].line_count == 1);
+	CHECK(p.locations.v[p.stack_locations.v[stack->first + 1]].address == 0x10);
+}
+
 static void too_many_lines_reject_the_profile(void **state)
 {
 	(void)state;
@@ -164,5 +188,5 @@ static void too_many_lines_reject_the_profile(void **state)
 		strstr(rejects.reason, "stack_table[1]") || strstr(rejects.reason, "stack_index"));
 }
 
-TEST_MAIN(cmocka_unit_test(elements_become_the_tables),
+TEST_MAIN(cmocka_unit_test(elements_become_the_tables), cmocka_unit_test(locations_may_begin_at_0),
 	cmocka_unit_test(too_many_lines_reject_the_profile))
