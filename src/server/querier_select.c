@@ -202,16 +202,32 @@ enum status querier_types_list(
 	return query_list_types(c->engine, &q, &c->a, &out->v, &out->count, c->e);
 }
 
-/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. */
+/* All but the first word. */
+static struct str id_rest(struct str id)
+{
+	return str_sub(id, str_index(id, ':'), id.len);
+}
+
+/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. A type of OTLP is named by
+ * its scope here and by its sample type in Pyroscope: "cpu:cpu:…" is also the only one "…:cpu:…".
+ */
 static const struct samples_type *find_type(
 	struct server_call *c, const struct querier_types *types, struct str id)
 {
-	const struct samples_type *found = NULL;
-	for (size_t i = 0; i < types->count; i++)
-		if (str_eq(querier_type_part(&types->v[i], STR("__profile_type__"), c), id) &&
-			(!found || types->v[i].delta))
-			found = &types->v[i];
-	return found;
+	const struct samples_type *found = NULL, *other = NULL;
+	bool of_otlp = str_eq(querier_type_word(id, 0), querier_type_word(id, 1)), several = false;
+	for (size_t i = 0; i < types->count; i++) {
+		const struct samples_type *t = &types->v[i];
+		struct str have = querier_type_part(t, STR("__profile_type__"), c);
+		if (str_eq(have, id) && (!found || t->delta))
+			found = t;
+		if (!of_otlp || !str_eq(id_rest(have), id_rest(id)))
+			continue;
+		several |= other && !str_eq(other->name, t->name);
+		if (!other || t->delta)
+			other = t;
+	}
+	return found || several ? found : other;
 }
 
 struct str querier_type_word(struct str id, int n)

@@ -48,8 +48,34 @@ static void selects_by_prometheus_rules(void **state)
 	CHECK(made_find(names, 1, 7).number == 0);
 }
 
+/* A type of OTLP by the name that Pyroscope gives it. */
+static void finds_types_by_sample_type(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name; /* of the type */
+		bool found;
+	} cases[] = {
+		{ TYPE, true },
+		{ "samples:samples:count:cpu:nanoseconds", true },
+		{ "samples:samples:count:cpu:nanoseconds:delta", true },
+		{ "other:samples:count:cpu:nanoseconds", false },
+		{ "samples:samples:count:wall:nanoseconds", false },
+		{ "other:other:count:cpu:nanoseconds", false },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 1 << 16);
+		querier_put_merge(&b, c->name, "{}");
+		struct str answer = querier_call(server_querier_merge_stacktraces, &b, OK);
+		struct str flame = made_find(answer, 1, 0).bytes;
+		CHECK_CASE(c, (made_find(flame, 3, 0).u64 > 0) == c->found);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(selects_by_prometheus_rules) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(selects_by_prometheus_rules),
+		cmocka_unit_test(finds_types_by_sample_type) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
