@@ -69,7 +69,7 @@ static const struct cli_option options[] = {
 	  .help = "Upload also what the server has already." },
 	{ .name = "log-level", .kind = CLI_CHOICE, .at = offsetof(struct upload, log_level),
 	  .value = "LEVEL", .choices = "error warn info debug", .otherwise = "info",
-	  .help = "debug tells what is done." },
+	  .help = "info tells what was sent, debug each step." },
 };
 /* clang-format on */
 
@@ -218,6 +218,12 @@ static enum status read_file(void *ctx, uint64_t at, void *out, size_t len, stru
 	return os_pread_full(x->fd, out, len, at, x->path, e);
 }
 
+static bool is_quiet(const struct sent *x)
+{
+	const char *level = x->flags->log_level;
+	return strcmp(level, "error") == 0 || strcmp(level, "warn") == 0;
+}
+
 static void say_not_sent(const struct sent *x, const struct upload_answer *a)
 {
 	CLEANUP(buf_deinit) struct buf reason;
@@ -265,8 +271,9 @@ static enum status upload(struct sent *x, struct err *e)
 		s = upload_send(x->client, &limits, &x->file, &x->ticket, &retry, e);
 	if (s == OK)
 		s = upload_finish(x->client, &limits, &x->file, &x->ticket, &retry, e);
-	if (s == OK && loud(x))
-		printf("Uploaded \"%s\"\n", x->path);
+	if (s == OK && !is_quiet(x))
+		printf("Uploaded \"%s\" with build id %s: %" PRIu64 " bytes\n", x->path,
+			x->build_id, x->file.bytes);
 	return s == OK ? OK : err_prefix(e, s, "%s", x->path);
 }
 

@@ -146,7 +146,10 @@ static void sends_what_it_extracted(void **state)
 	run(&c, "app");
 	CHECK_STR(str_of(c.err), "");
 	assert_int_equal(c.code, CLI_OK);
-	CHECK_STR(str_of(c.out), "");
+	char says[200];
+	snprintf(says, sizeof(says), "Uploaded \"app\" with build id %s: %zu bytes\n", id_said,
+		content.len);
+	assert_string_equal(c.out, says);
 	CHECK_STR(buf_view(&calls), ALL);
 	CHECK(type_said == 0 && !force_said && strlen(id_said) == 40 && strlen(hash_said) == 32);
 	CHECK(content.len == size_said && size_said > 500);
@@ -158,6 +161,9 @@ static void sends_what_it_extracted(void **state)
 	CHECK(text && text->type == 8 && objfile_section(obj, ".debug_info")->type != 8);
 	objfile_close(obj);
 	assert_string_equal(fake_server, "http://127.0.0.1:7070");
+	run(&c, "app --log-level warn");
+	assert_int_equal(c.code, CLI_OK);
+	CHECK_STR(str_of(c.out), "");
 }
 
 static void sends_files_whole(void **state)
