@@ -284,6 +284,27 @@ static void pass_stream(
 	passed(x, s, &e, out);
 }
 
+/* What would need a copy of each message in another form. */
+static void refuse_call(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	struct err e;
+	(void)ctx;
+	(void)r;
+	net_fail(out,
+		err_set(&e, E_UNSUPPORTED,
+			"this server keeps nothing (--mode scraper-only), and passes on OTLP over "
+			"gRPC, WriteRaw and WriteArrow: send this to the server that keeps the "
+			"samples"),
+		&e);
+}
+
+static void refuse_stream(
+	void *ctx, const struct net_request *r, struct net_stream *stream, struct net_response *out)
+{
+	(void)stream;
+	refuse_call(ctx, r, out);
+}
+
 static const struct {
 	const struct pb_service *service;
 	const char *method;
@@ -345,7 +366,12 @@ static enum status listen_now(struct scraper *x, struct err *e)
 {
 	struct server *s = &x->server;
 	const struct pb_method *targets = pb_service_find(&schema_parca_scrape, "Targets");
+	const struct pb_method *write = pb_service_find(&schema_parca_profilestore, "Write");
 	const struct net_route own[] = {
+		{ "POST", SERVER_OTLP_HTTP, refuse_call, .scope = AUTH_WRITE },
+		{ "POST", "/parca.profilestore.v1alpha1.ProfileStoreService/Write",
+			.stream_fn = refuse_stream, .is_rpc = true, .rpc = write,
+			.scope = AUTH_WRITE },
 		{ "GET", "/healthy", server_handle_healthy, s, .on_loop = true,
 			.scope = SERVER_SCOPE_OPEN },
 		{ "GET", "/-/healthy", server_handle_healthy, s, .on_loop = true,

@@ -219,6 +219,23 @@ static void reload(const char *address)
 	fetch_free(f);
 }
 
+/* What is not passed on gets a sentence. */
+static void refuses_by_name(const char *address)
+{
+	CLEANUP(buf_deinit) struct buf out;
+	struct fetch_config c = { .address = address };
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	int code = 0;
+	buf_init(&out, 1 << 20);
+	CHECK_OK(fetch_new(&c, &f, &e), &e);
+	CHECK_OK(fetch_post(f, "/v1development/profiles", NULL, STR(""), 60 * NS_PER_SEC, &code,
+			 &out, &e),
+		&e);
+	CHECK(code == 501 && memmem(out.data, out.len, "--mode scraper-only", 19));
+	fetch_free(f);
+}
+
 static void hands_on(void **state)
 {
 	(void)state;
@@ -276,6 +293,7 @@ static void hands_on(void **state)
 	UNTIL(says(address, "/api/targets", "too much"));
 	CHECK(!says(address, "/metrics", "firn_forward_profiles_lost_total 0"));
 	passes_on(address);
+	refuses_by_name(address);
 	/* A store that says nothing keeps it neither from reading its file again nor from ending: a
 	 * call may take 30 s. */
 	atomic_store(&hangs, 1);
