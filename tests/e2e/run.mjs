@@ -4,7 +4,8 @@
 //   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT]
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
 // check, with the time it took, and "N passed, N failed, N skipped". Files of checks go side by side, each in
-// a browser context of its own (--lanes N at once); the checks of a file one after the other. Exit code 77 (skipped) without Chromium or node_modules.
+// a browser context of its own (--lanes N at once: 3 over made samples, 1 over a real server, whose answers
+// take most of the time); the checks of a file one after the other. Exit code 77 (skipped) without Chromium or node_modules.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -52,7 +53,7 @@ const url = argument("url");
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
 /** Files that are looked at at once. */
-const LANES = Number(argument("lanes")) || 3;
+const LANES = Number(argument("lanes")) || (firn || url ? 1 : 3);
 
 async function one(name, run) {
 	if (only && !only.split("|").some((part) => name.includes(part))) {
