@@ -272,17 +272,24 @@ static void refuse_at_head(void *ctx, struct http_stream *s)
 	http_finish(s, NULL, 0);
 }
 
+/* A client whose uploads the server refuses when it has read their heads. */
+static void client_init_refused(struct client *c)
+{
+	static struct http_events events; /* the connection keeps it */
+	events = peer_events;
+	struct http_config config;
+	client_init(c);
+	events.on_head = refuse_at_head;
+	http_config_default(&config);
+	http_conn_free(c->peer.c);
+	c->peer.c = http_conn_new(&config, &events, &c->peer);
+}
+
 static void stops_uploads_that_are_refused(void **state)
 {
 	(void)state;
 	struct client c;
-	client_init(&c);
-	struct http_events events = peer_events;
-	events.on_head = refuse_at_head;
-	struct http_config config;
-	http_config_default(&config);
-	http_conn_free(c.peer.c);
-	c.peer.c = http_conn_new(&config, &events, &c.peer);
+	client_init_refused(&c);
 	for (int i = 0; i < 200; i++) {
 		request(&c, 10 << 20);
 		pump(&c, 20000);
@@ -300,13 +307,7 @@ static void lets_small_uploads_end(void **state)
 {
 	(void)state;
 	struct client c;
-	client_init(&c);
-	struct http_events events = peer_events;
-	events.on_head = refuse_at_head;
-	struct http_config config;
-	http_config_default(&config);
-	http_conn_free(c.peer.c);
-	c.peer.c = http_conn_new(&config, &events, &c.peer);
+	client_init_refused(&c);
 	for (int i = 0; i < 20; i++) {
 		request(&c, 200 << 10);
 		pump(&c, 20000);
