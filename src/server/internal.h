@@ -247,7 +247,7 @@ net_handler_fn server_querier_diff;
 net_handler_fn server_querier_profile_stats;
 /* For calls that firn has no data for: an empty message. */
 net_handler_fn server_pyroscope_nothing;
-/* For those that would need more: unimplemented, and what is used instead. */
+/* Calls that firn does not implement: 501, with a sentence that names what to use instead. */
 net_handler_fn server_pyroscope_no_github;
 net_handler_fn server_pyroscope_no_files;
 net_handler_fn server_pyroscope_no_rules;
