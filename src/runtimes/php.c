@@ -5,7 +5,11 @@
  * the header that it sends, "X-Powered-By: PHP/8.2.36", in the program and in libphp alike. Offsets
  * are fixed within a minor version.
  *
- * Source: PHP, Zend/zend_compile.h, zend_globals.h, main/SAPI.h.
+ * In a build with threads (ZTS) executor_globals_offset says how far behind the thread's cache of
+ * variables they are. The cache's own variable is no exported symbol, but its place is all that
+ * tsrm_get_ls_cache_tcb_offset gives (from 8.0 on), by one instruction.
+ *
+ * Source: PHP, Zend/zend_compile.h, zend_globals.h, main/SAPI.h, TSRM/TSRM.c.
  */
 #include "runtimes/private.h"
 
@@ -56,6 +60,7 @@ enum symbol {
 	SYMBOL_THREADS,
 	SYMBOL_RESUME,
 	SYMBOL_COLD,
+	SYMBOL_CACHE,
 	SYMBOL_COUNT,
 };
 
@@ -77,6 +82,34 @@ static enum status find_row(const struct objfile *obj, const struct row **out, s
 		e, E_UNSUPPORTED, "%s: PHP %u.%u is not known", objfile_name(obj), major, minor);
 }
 
+/* mov $distance, %rax, or mov word(%rip), %rax, where the dynamic linker fills the word in. */
+static enum status find_cache(const struct objfile *obj, uint64_t function, uint64_t root,
+	struct php_layout *out, struct err *e)
+{
+	static const uint8_t mark[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* endbr64 */
+	uint8_t code[16];
+	int32_t number;
+	if (!function || bytes_at(obj, function, code, sizeof(code), NULL) != OK)
+		return err_set(e, E_UNSUPPORTED,
+			"%s: a PHP with threads that does not say where their variables are",
+			objfile_name(obj));
+	size_t at = memcmp(code, mark, sizeof(mark)) == 0 ? sizeof(mark) : 0;
+	memcpy(&number, code + at + 3, sizeof(number));
+	if (memcmp(code + at, "\x48\xc7\xc0", 3) == 0) {
+		out->root = PHP_ROOT_FIXED;
+		out->thread_at = number;
+		return OK;
+	}
+	int64_t distance = (int64_t)(function + at + 7 - root) + number;
+	if (memcmp(code + at, "\x48\x8b\x05", 3) != 0 || distance != (int32_t)distance)
+		return err_set(e, E_UNSUPPORTED,
+			"%s: a PHP with threads whose variables are found in an unknown way",
+			objfile_name(obj));
+	out->root = PHP_ROOT_OFFSET;
+	out->thread_at = (int32_t)distance;
+	return OK;
+}
+
 enum status php_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
 {
 	struct runtime_symbol symbols[SYMBOL_COUNT] = {
@@ -85,6 +118,7 @@ enum status php_find(const struct objfile *obj, struct runtime_record *out, stru
 		[SYMBOL_THREADS] = { .name = "executor_globals_offset" },
 		[SYMBOL_RESUME] = { .name = "zend_generator_resume" },
 		[SYMBOL_COLD] = { .name = "execute_ex.cold" },
+		[SYMBOL_CACHE] = { .name = "tsrm_get_ls_cache_tcb_offset" },
 	};
 	struct runtime_record r = { .kind = RUNTIME_PHP };
 	const struct row *row = NULL;
@@ -97,18 +131,18 @@ enum status php_find(const struct objfile *obj, struct runtime_record *out, stru
 	s = find_row(obj, &row, e);
 	if (s != OK)
 		return s;
-	if (!symbols[SYMBOL_GLOBALS].address)
-		return err_set(e, E_UNSUPPORTED, "%s: PHP with threads (ZTS) is not walked yet",
-			objfile_name(obj));
+	bool has_threads = !symbols[SYMBOL_GLOBALS].address;
+	uint64_t root = symbols[has_threads ? SYMBOL_THREADS : SYMBOL_GLOBALS].address;
 	/* Only the loop's cold part is left to be found. */
 	s = symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
 	if (s == OK || s == E_LIMIT)
-		s = place_root(
-			obj, symbols[SYMBOL_GLOBALS].address, symbols[SYMBOL_LOOP].address, &r, e);
-	if (s != OK)
-		return s;
+		s = place_root(obj, root, symbols[SYMBOL_LOOP].address, &r, e);
 	r.version = row->version;
 	r.layout.php = row->layout;
+	if (s == OK && has_threads)
+		s = find_cache(obj, symbols[SYMBOL_CACHE].address, root, &r.layout.php, e);
+	if (s != OK)
+		return s;
 	place_function(obj, &symbols[SYMBOL_LOOP], r.layout.php.loop);
 	place_function(obj, &symbols[SYMBOL_RESUME], r.layout.php.resume);
 	place_function(obj, &symbols[SYMBOL_COLD], r.layout.php.loop + 2);

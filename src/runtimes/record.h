@@ -146,6 +146,15 @@ struct hotspot_layout {
 /* Of a zend_op_array that is read; all offsets in it lie below. */
 #define PHP_FUNCTION_BYTES 184
 
+/* Whose executor_globals. */
+enum php_root {
+	PHP_ROOT_PROGRAM = 0, /* the root variable is it */
+	/* Of each thread, in a build with threads (ZTS): so far behind its cache of variables as
+	 * the root variable says. Where the cache's address is, from the thread pointer on: */
+	PHP_ROOT_FIXED = 1,  /* thread_at bytes */
+	PHP_ROOT_OFFSET = 2, /* as the word says that is thread_at bytes from the root variable */
+};
+
 struct php_layout {
 	__u32 loop[4];        /* file offsets: execute_ex from, to; its cold part */
 	__u32 resume[2];      /* the same of zend_generator_resume */
@@ -154,7 +163,8 @@ struct php_layout {
 	__u16 function_code;  /* .opcodes */
 	__u16 function_file;  /* .filename */
 	__u16 function_line;  /* .line_start: u32 */
-	__u16 pad[3];
+	__u16 root;           /* enum php_root */
+	__s32 thread_at;
 };
 
 struct perl_layout {

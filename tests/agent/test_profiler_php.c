@@ -94,6 +94,40 @@ static bool is_whole(const struct event_sample *s)
 	       is_told(s, 2, "", "/srv/app.php", 12) && user_frame(s, 3) == frame_at(0x23f);
 }
 
+/* Each thread's own, behind what its variable below the thread pointer leads to. */
+static void begin_with_threads(enum php_root root)
+{
+	struct runtime_record r = record;
+	r.layout.php.root = (uint16_t)root;
+	r.layout.php.thread_at = root == PHP_ROOT_FIXED ? -0x18 : 0x40;
+	begin();
+	uint32_t zero = 0;
+	struct runtime_record *published = bpf_map_lookup_elem(&runtime_records, &zero);
+	published->layout = r.layout;
+	put_word(ROOT + 0x40, (uint64_t)-0x18);
+	put_word(ROOT, 0x100);
+	put_word(POINTER - 0x18, ROOT - 0x100);
+}
+
+static void shows_the_functions_of_this_thread(void **state)
+{
+	(void)state;
+	static const uint64_t places[] = { POINTER - 0x18, ROOT };
+	for (int root = PHP_ROOT_FIXED; root <= PHP_ROOT_OFFSET; root++) {
+		begin_with_threads((enum php_root)root);
+		CHECK(is_whole(made_runtime_take()));
+		made_runtime_end();
+		for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
+			begin_with_threads((enum php_root)root);
+			put_word(places[i], 0); /* it has none yet */
+			const struct event_sample *s = made_runtime_take();
+			CHECK(s->h.stack_end == STACK_END_ROOT && !counted()->runtime_frames);
+			CHECK(counted()->runtime_threads == 1);
+			made_runtime_end();
+		}
+	}
+}
+
 /* At JIT is memory that processes share, with code of opcache's: a file without a table. */
 static void begin_with_code(void)
 {
@@ -166,5 +200,6 @@ static void survives_any_word(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
+	cmocka_unit_test(shows_the_functions_of_this_thread),
 	cmocka_unit_test(shows_functions_that_were_compiled),
 	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word))

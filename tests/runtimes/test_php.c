@@ -22,6 +22,15 @@ static enum status find(const struct made_elf *m, struct runtime_record *out, st
 		"zend_generator_resume", MADE_TEXT + 0x80, 0x20 \
 	}
 
+#define OFFSET                                          \
+	{                                               \
+		"executor_globals_offset", MADE_DATA, 8 \
+	}
+#define CACHE                                                         \
+	{                                                             \
+		"tsrm_get_ls_cache_tcb_offset", MADE_TEXT + 0x40, 0x8 \
+	}
+
 static void knows_its_version_by_its_header(void **state)
 {
 	(void)state;
@@ -49,6 +58,37 @@ static void knows_its_version_by_its_header(void **state)
 	}
 }
 
+/* By either instruction, behind a mark for indirect calls or not. */
+static void finds_the_variables_of_threads(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *code;
+		size_t len;
+		uint16_t root;
+		int32_t at;
+	} cases[] = {
+		{ "a program's", "\x48\xc7\xc0\xf8\xff\xff\xff\xc3", 8, PHP_ROOT_FIXED, -8 },
+		{ "marked", "\xf3\x0f\x1e\xfa\x48\xc7\xc0\xe0\xff\xff\xff\xc3", 12, PHP_ROOT_FIXED,
+			-32 },
+		{ "by a word", "\x48\x8b\x05\x00\x01\x00\x00\xc3", 8, PHP_ROOT_OFFSET,
+			(int32_t)(MADE_TEXT + 0x40 + 7 + 0x100 - MADE_DATA) },
+	};
+	FOR_EACH_CASE (c, cases) {
+		static uint8_t code[MADE_TEXT_BYTES];
+		memset(code, 0, sizeof(code));
+		memcpy(code + 0x40, c->code, c->len);
+		const struct made_elf m = { .constants = "X-Powered-By: PHP/8.2.1",
+			.code = code,
+			.symbols = { LOOP, OFFSET, CACHE } };
+		struct runtime_record r = { 0 };
+		struct err e = { 0 };
+		CHECK_OK(find(&m, &r, &e), &e);
+		CHECK_CASE(c, r.layout.php.root == c->root && r.layout.php.thread_at == c->at);
+		CHECK_CASE(c, r.delta == r.text_from + (MADE_DATA - MADE_TEXT));
+	}
+}
+
 static void refuses_what_it_does_not_know(void **state)
 {
 	(void)state;
@@ -65,10 +105,14 @@ static void refuses_what_it_does_not_know(void **state)
 			E_UNSUPPORTED, "not say" },
 		{ "9.0", { .constants = "X-Powered-By: PHP/9.0.1", .symbols = { LOOP, GLOBALS } },
 			E_UNSUPPORTED, "9.0 is not known" },
-		{ "threads",
+		{ "threads, but not where their variables are",
 			{ .constants = "X-Powered-By: PHP/8.2.1",
 				.symbols = { LOOP, { "executor_globals_offset", MADE_DATA, 8 } } },
-			E_UNSUPPORTED, "ZTS" },
+			E_UNSUPPORTED, "not say where" },
+		{ "threads, their variables anyhow",
+			{ .constants = "X-Powered-By: PHP/8.2.1",
+				.symbols = { LOOP, OFFSET, CACHE } },
+			E_UNSUPPORTED, "unknown way" },
 		{ "a loop that is not in the code",
 			{ .constants = "X-Powered-By: PHP/8.2.1",
 				.symbols = { { "execute_ex", MADE_DATA, 8 }, GLOBALS } },
@@ -85,4 +129,5 @@ static void refuses_what_it_does_not_know(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(knows_its_version_by_its_header),
+	cmocka_unit_test(finds_the_variables_of_threads),
 	cmocka_unit_test(refuses_what_it_does_not_know))

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * php: the frames of PHP, 7.4 to 8.4, without threads of its own.
+ * php: the frames of PHP, 7.4 to 8.4.
  *
- * executor_globals is at a fixed distance from the code, and has the innermost zend_execute_data;
- * each leads to the one before. A run is what one native frame of execute_ex executes: functions of
+ * executor_globals is at a fixed distance from the code, and of a build with threads in the memory
+ * that a variable of each thread points to. It has the innermost zend_execute_data; each leads to
+ * the one before. A run is what one native frame of execute_ex executes: functions of
  * PHP up to the one with CALL_TOP. Functions of the engine and of extensions have a
  * zend_execute_data, too: they are shown where they were called from, and what is native of them
  * stays.
@@ -183,6 +184,20 @@ static __always_inline int php_owned(const struct walk *w, const struct php_layo
 	       info & PHP_CALL_GENERATOR;
 }
 
+/* The address of executor_globals; 0: this thread has none. */
+static __always_inline __u64 php_globals(const struct walk *w, const struct php_layout *l)
+{
+	if (l->root == PHP_ROOT_PROGRAM)
+		return w->runtime.root;
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	__u64 at = (__u64)(__s64)l->thread_at;
+	if (l->root == PHP_ROOT_OFFSET)
+		at = runtime_word(w->runtime.root + at);
+	__u64 cache = runtime_word(BPF_CORE_READ(task, thread.fsbase) + at);
+	__u64 offset = runtime_word(w->runtime.root);
+	return cache && offset ? cache + offset : 0;
+}
+
 /* Global: verified by itself. The stage that is next is native, unless this sets another. */
 __noinline int php_step(__u32 stage)
 {
@@ -197,7 +212,10 @@ __noinline int php_step(__u32 stage)
 		return 0;
 	}
 	c->runtime_samples++;
-	w->runtime.frame = runtime_word(w->runtime.root + r->layout.php.globals_frame);
+	__u64 globals = php_globals(w, &r->layout.php);
+	c->runtime_threads += !globals;
+	if (globals)
+		w->runtime.frame = runtime_word(globals + r->layout.php.globals_frame);
 	return 0;
 }
 
