@@ -108,22 +108,22 @@ static enum status take_unix(struct fetch *f, struct str path, struct err *e)
 
 static enum status take_address(struct fetch *f, const char *address, struct err *e)
 {
+	const char *colon = strstr(address, "://");
 	struct str rest = str_of(address);
 	snprintf(f->name, sizeof(f->name), "%s", address);
 	if (str_starts(rest, STR("unix:")))
 		return take_unix(f, str_sub(rest, 5, rest.len), e);
-	const char *scheme = "http://";
-	if (str_starts(rest, STR("https://")))
-		scheme = "https://";
-	if (str_starts(rest, str_of(scheme)))
-		rest = str_sub(rest, strlen(scheme), rest.len);
-	else if (strstr(address, "://"))
-		return err_set(e, E_INVALID, "address \"%s\": only http:// and https:// are known",
-			address);
+	const char *scheme = str_starts(rest, STR("https://")) ? "https://" : "http://";
+	bool is_known = !colon || str_starts(rest, str_of(scheme));
+	rest = str_of(colon ? colon + 3 : address);
 	rest = str_sub(rest, 0, str_index(rest, '/'));
+	/* Before anything shows the address. */
 	if (str_index(rest, '@') < rest.len)
 		return err_set(e, E_INVALID, "address of %.*s: no user or password goes into it",
 			STR_ARG(host_of(rest)));
+	if (!is_known)
+		return err_set(e, E_INVALID, "address \"%s\": only http:// and https:// are known",
+			address);
 	if (!is_plain(rest) || !host_of(rest).len)
 		return err_set(e, E_INVALID, "address \"%s\" names no host", address);
 	if (rest.len + strlen(scheme) >= sizeof(f->base))

@@ -399,6 +399,7 @@ static void refuses_addresses(void **state)
 		{ ":7070", "names no host" },
 		{ "http:///x", "names no host" },
 		{ "http://user:hidden@host:1/x", "address of host: no user or password" },
+		{ "ftp://user:hidden@host:1/x", "address of host: no user or password" },
 		{ "ftp://host", "only http:// and https://" },
 	};
 	FOR_EACH_CASE (x, cases) {
