@@ -40,6 +40,9 @@ NODISCARD enum status pyroscope_push_decode(
  * their number of digits; "" is now. False: anything else, and *out stays as it was. */
 NODISCARD bool pyroscope_time(struct str text, int64_t now_ns, int64_t *out);
 
+/* Whether SDKs, Alloy and scrapes name profiles so: "process_cpu", "memory", "goroutine", … */
+bool pyroscope_is_profile_name(struct str name);
+
 /* The query of POST /ingest as it came, percent-decoded; "" for what is not there. */
 struct pyroscope_ingest {
 	struct str name; /* "app{key=value,…}" */

@@ -93,6 +93,16 @@ static bool has(struct str s, const char *part)
 	return s.len && memmem(s.p, s.len, part, strlen(part));
 }
 
+bool pyroscope_is_profile_name(struct str name)
+{
+	static const char *const names[] = { "process_cpu", "wall", "memory", "mutex", "block",
+		"goroutine", "goroutines", "threadcreate" };
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++)
+		if (str_eq(name, str_of(names[i])))
+			return true;
+	return false;
+}
+
 /* NULL: this sample type does not say. */
 static const char *name_by(struct str type)
 {

@@ -210,7 +210,7 @@ static struct str id_rest(struct str id)
 
 /* "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. A type of OTLP is named by
  * its scope here and by its sample type in Pyroscope: "cpu:cpu:…" is also the only one "…:cpu:…".
- */
+ * What SDKs and scrapes name ("process_cpu:cpu:…") is of no scope: there the name decides. */
 static const struct samples_type *find_type(
 	struct server_call *c, const struct querier_types *types, struct str id)
 {
@@ -221,7 +221,8 @@ static const struct samples_type *find_type(
 		struct str have = querier_type_part(t, STR("__profile_type__"), c);
 		if (str_eq(have, id) && (!found || t->delta))
 			found = t;
-		if (!of_otlp || !str_eq(id_rest(have), id_rest(id)))
+		if (!of_otlp || pyroscope_is_profile_name(t->name) ||
+			!str_eq(id_rest(have), id_rest(id)))
 			continue;
 		several |= other && !str_eq(other->name, t->name);
 		if (!other || t->delta)

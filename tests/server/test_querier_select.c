@@ -73,9 +73,47 @@ static void finds_types_by_sample_type(void **state)
 	}
 }
 
+/* The CPU profile of an SDK is found by its name alone: "cpu:cpu:…" would be another one. */
+static void finds_types_of_sdks_by_name(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		bool found;
+	} cases[] = {
+		{ "process_cpu:cpu:nanoseconds:cpu:nanoseconds", true },
+		{ "cpu:cpu:nanoseconds:cpu:nanoseconds", false },
+		{ "goroutines:goroutine:nanoseconds:cpu:nanoseconds", true },
+		{ "goroutine:goroutine:nanoseconds:cpu:nanoseconds", false },
+	};
+	CLEANUP(profile_deinit) struct profile p = { 0 };
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 24) == OK);
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i += 2) {
+		uint32_t head = 0;
+		struct profile_type t = { made_text(&p, i ? "goroutines" : "process_cpu"),
+			made_text(&p, i ? "goroutine" : "cpu"), made_text(&p, "nanoseconds"),
+			made_text(&p, "cpu"), made_text(&p, "nanoseconds"), true };
+		struct profile_head h = { .time_ns = MADE_NS, .duration_ns = 1000 };
+		CHECK(profile_add_type(&p, &t, &h.type) == OK);
+		CHECK(profile_add_head(&p, &h, &head) == OK);
+		made_sample(&p, head, MADE_NS, 7, "a", "main;f");
+	}
+	CHECK_OK(store_append(made_store, STR(""), &p, hash128("sdks", 4), &e), &e);
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(buf_deinit) struct buf b;
+		buf_init(&b, 1 << 16);
+		querier_put_merge(&b, c->name, "{}");
+		struct str answer = querier_call(server_querier_merge_stacktraces, &b, OK);
+		struct str flame = made_find(answer, 1, 0).bytes;
+		CHECK_CASE(c, made_find(flame, 3, 0).u64 == (c->found ? 7u : 0u));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(selects_by_prometheus_rules),
-		cmocka_unit_test(finds_types_by_sample_type) };
+		cmocka_unit_test(finds_types_by_sample_type),
+		cmocka_unit_test(finds_types_of_sdks_by_name) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
