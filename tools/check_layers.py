@@ -6,7 +6,7 @@ A folder's line names the folders that it may include: those of a lower layer, a
 its own top folder. A sub-folder may also name its top folder, for that folder's public header.
 Circles are errors: of folders by their lines, of files by their includes. A file is a .c with its
 .h; a folder's public header stands alone, because several files implement it, and may gather other
-headers of the folder.
+headers of the folder. A line names no other top folder that nothing there includes, base aside.
 """
 
 import pathlib
@@ -132,7 +132,7 @@ def unit(name, layers):
 
 
 def check_files(layers, allowed):
-    problems, edges, headers = [], {}, {}
+    problems, edges, headers, used = [], {}, {}, set()
     for path in sorted(p for p in SRC.rglob("*") if p.suffix in (".c", ".h", ".cc")):
         name = str(path.relative_to(SRC))
         folder = folder_of(name, layers)
@@ -147,6 +147,7 @@ def check_files(layers, allowed):
                 problems.append(f'{path}: "{include}" does not exist')
                 continue
             other = folder_of(target, layers)
+            used |= {(folder, other), (top(folder), other)}
             one, two = unit(name, layers), unit(target, layers)
             gathers = name == public_header(folder) and other == folder
             if top(target) == top(name) and one != two and not gathers:
@@ -159,6 +160,11 @@ def check_files(layers, allowed):
                 problems.append(f'{path}: {folder} may not include "{include}"')
             elif target not in PUBLIC | {public_header(other)} and other != "base":
                 problems.append(f'{path}: "{include}" is private to {other}')
+    for folder, names in allowed.items():
+        for name in names:
+            near = name == "base" or top(name) == top(folder)
+            if not near and (folder, name) not in used:
+                problems.append(f"src/LAYERS: {folder} includes nothing of {name}: take it out")
     for circle in find_circles(headers):
         problems.append(f"a circle of headers: {' '.join(circle)}")
     return problems + circle_problems("include one another", find_circles(edges))

@@ -108,6 +108,10 @@ def check_text(path, text):
     return problems
 
 
+def opens_with_how(text):
+    return text.partition("\n")[2].startswith("/*")
+
+
 def check_functions(paths, limits, exceptions):
     problems, used = [], set()
     run = subprocess.run(["pmccabe", *map(str, paths)], capture_output=True, text=True)
@@ -139,9 +143,19 @@ def check_locks():
             yield f"docs/concurrency.md: the list after '{title}' is not that of {name}"
 
 
+def check_exit_codes():
+    """Exit codes differ, and `firn help` names each."""
+    codes = re.search(r"enum cli_exit \{(.*?)\};", pathlib.Path("src/cli/cli.h").read_text(), re.S)
+    help_text = re.search(r"cli_exit_codes\[\] =(.*?);\n", pathlib.Path("src/cli/run.c").read_text(), re.S)
+    numbers = re.findall(r"CLI_\w+ = (\d+)", codes[1])
+    named = re.findall(r"(?:: |; )(\d) ", help_text[1])
+    if numbers != [str(i) for i in range(len(numbers))] or named != numbers:
+        yield f"src/cli/run.c: cli_exit_codes names {named}, cli.h has {numbers}"
+
+
 def main():
     limits, exceptions = read_limits()
-    problems, sources = list(check_locks()), []
+    problems, sources = [*check_locks(), *check_exit_codes()], []
     used = set()
     for path in code_files():
         text = path.read_text()
@@ -154,6 +168,8 @@ def main():
             problems.append(f"{path}: {lines} lines")
         if path.parts[0] == "src" and path.suffix == ".c":
             sources.append(path)
+            if lines > limits["unopened-lines"] and not opens_with_how(text):
+                problems.append(f"{path}: {lines} lines, and no opening comment of how it works")
     found, functions = check_functions(sources, limits, exceptions)
     problems += found
     for name in sorted(set(exceptions) - used - functions):

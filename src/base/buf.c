@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The capacity grows by half. The first append that fails marks the buffer, and later ones do
+ * nothing: so a writer asks for the status once, at the end.
+ */
 #include "base/buf.h"
 
 #include "base/pages.h"

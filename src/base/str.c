@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Nothing is allocated here: results point into the arguments.
+ */
 #include "base/str.h"
 
 #include <math.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The flags become the agent's configuration: those of its server here, the others in settings.c.
+ */
 #include "cli/cli.h"
 
 #include <stdio.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A file is posted as it is. What the server answers becomes a sentence and an exit code.
+ */
 #include "cli/push.h"
 
 #include <stdio.h>

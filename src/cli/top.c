@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The server writes the list. With --watch it is asked for again and again, and drawn over the
+ * last one; while no server answers, the last list stays, with the reason below it.
+ */
 #include "cli/cli.h"
 
 #include <stdio.h>

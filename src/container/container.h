@@ -3,7 +3,7 @@
  * container: what container engines and Kubernetes say of a process' container: meta labels, found
  * by the path of its control group.
  *
- * Layer 4 (may use base, os, pb, procfs, fetch, net). Used by agent. Asked are, where they are: the
+ * Layer 4 (may use base, pb, procfs, fetch, net). Used by agent. Asked are, where they are: the
  * Kubernetes API or the kubelet (the pods of this node), CRI sockets (containerd, CRI-O,
  * cri-dockerd), Docker's and podman's API, containerd's own. One thread asks and keeps the answers,
  * another is told by the Kubernetes API of every change; containers_find() never waits: what is not

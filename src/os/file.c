@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that are interrupted or do a part only go on until all is done. A file that the kernel
+ * refuses is asked for from the broker. A file is replaced by writing another beside it, which is
+ * synced and renamed, and by syncing the folder.
+ */
 #include "os/os.h"
 
 #include "base/arena.h"

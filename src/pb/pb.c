@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message inside another is written in place: pb_begin() leaves one byte for its length, and
+ * pb_end() moves what follows when the length needs more.
+ */
 #include "pb/pb.h"
 
 #define PB_FIELD_MAX 536870911u /* 2^29 - 1 */

@@ -2,7 +2,7 @@
 /*
  * query: reports over the samples of a database (samples/samples.h).
  *
- * Layer 5 (may use base, os, codec, pb, arrow, profile, pprof, samples, selector, symbolize).
+ * Layer 5 (may use base, os, codec, pb, arrow, profile, pprof, samples, symbolize).
  * Thread safety: one query is one thread's; many may run at a time.
  *
  * Values: of a `samples:count` type with a period they are multiplied by it and reported in the

@@ -4,7 +4,7 @@
  * scrape_configs of a configuration file say: the form and the meaning are Parca's, which are
  * Prometheus'. Targets are found by static, file and HTTP discovery.
  *
- * Layer 6 (may use base, os, conf, fetch, codec, relabel, profile, pprof, samples, ingest). Thread
+ * Layer 6 (may use base, os, conf, fetch, codec, relabel, pprof, ingest). Thread
  * safe. Each target has a thread of its own, so that one that hangs costs nobody else anything.
  */
 #pragma once

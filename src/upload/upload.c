@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bytes go to the server as a stream of messages, or to a signed address by one PUT.
+ */
 #include "upload/upload.h"
 
 #include "fetch/fetch.h"

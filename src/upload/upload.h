@@ -3,7 +3,7 @@
  * upload: parca.debuginfo.v1alpha1.DebuginfoService from the client's side: ask whether the server
  * wants a file, announce it, send its bytes, say that it is whole. Used by agent and cli.
  *
- * Layer 4 (may use base, os, pb, fetch, net, debuginfo). Blocking, one file and one client at a
+ * Layer 4 (may use base, pb, fetch, net, debuginfo). Blocking, one file and one client at a
  * time; not thread safe. Whatever goes wrong after upload_begin() leaves an upload that the server
  * takes for broken. Source: Parca's debuginfo.proto and its pkg/debuginfo/store.go.
  */

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answers are decoded field by field. A signed address is taken to pieces and put together again,
+ * so that nothing but a plain host and a printable target goes on.
+ */
 #include "upload/wire.h"
 
 #include "pb/pb.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two filters of system calls, by what is allowed. Of the agent any other call fails with ENOSYS;
+ * the broker is killed by one. Landlock limits the folders that the agent writes in.
+ */
 #include "agent/broker/sandbox.h"
 
 #include <errno.h>

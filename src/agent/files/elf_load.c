@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The cache on disk finds a table by the file's content and by its file system's data. A table
+ * that is not there is built; it is kept in the cache when it is large, or took long.
+ */
 #include "agent/files/elf_load.h"
 
 #include "base/hash.h"

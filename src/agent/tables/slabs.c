@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each chunk has a bitmap of its units. A blob goes to the chunk that took the last one, or else
+ * to the first chunk with a run that is long enough.
+ */
 #include "agent/tables/slabs.h"
 
 #include "agent/broker/broker.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One function for each kind of file, which describes it in lines of text; look.c finds the files.
+ */
 #include "store/admin/look.h"
 
 #include <stdlib.h>

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A directory is walked as it is: log, parts, manifest. It may be in use, so a listed file that is
+ * gone is no finding, and parts can be looked at again for files that came meanwhile.
+ */
 #include "store/admin/look.h"
 
 #include <fcntl.h>

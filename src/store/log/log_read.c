@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records follow one another, each with the segment's salt and a checksum. Where one cannot be
+ * read, the next whole one is looked for: the bytes up to it are damaged. Without one the log ends
+ * here.
+ */
 #include "store/log/log.h"
 
 #include "base/reader.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holders are in a list by age. A change of what one holds wakes those that wait, and each looks
+ * again whether it may have what it wants.
+ */
 #include "store/memory/memory_share.h"
 
 #include "base/clock.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The header says how long each stream is. The stored bytes are checked by their checksum, the
+ * streams are unpacked, and then each encoding has a loop of its own over the rows.
+ */
 #include "store/part/column.h"
 
 #include "codec/codec.h"

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pattern is matched with one place to go back to, the last star. Rules are read from left to
+ * right.
+ */
 #include "store/retain/rules.h"
 
 #include "base/units.h"

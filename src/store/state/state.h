@@ -2,10 +2,8 @@
 /*
  * store/state/state: what an open store is made of, and the steps that change it.
  *
- * Layer 3, private to store/. Locks, in the order in which they are taken: retain_lock,
- * merge_lock, flush_lock, gate, manifest_lock, lock, a query_memory's, a memory_share's, the
- * log's, a part's, the dictionary's, a memtable's. Those of dedupe, of the pool and of one query
- * are taken alone. docs/concurrency.md has the pairs, and what each protects.
+ * Layer 3, private to store/. docs/concurrency.md has the order of the locks, and what each
+ * protects.
  */
 #pragma once
 
