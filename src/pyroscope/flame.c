@@ -2,7 +2,9 @@
 /*
  * A flame graph as Pyroscope lays it out. Nodes of one parent and one name are one, of both sides
  * too; children are in the order of their names, the space of the parent's own value before them.
- * Children below the smallest of the nodes_max largest totals become one last child, "other".
+ * Children below the smallest of the nodes_max largest totals become one last child, "other"; that
+ * smallest is on top of a heap of so many totals. A child is found by its name among the first
+ * WALK_MAX siblings, which stay in front, and else by a map: most nodes have few children.
  * Walking depth first gives each level's tuples from left to right.
  */
 #include "base/arena.h"
@@ -14,6 +16,7 @@
 #include <string.h>
 
 #define SIDES 2
+#define WALK_MAX 4
 #define NAMES_BYTES_MAX ((size_t)256 << 20)
 
 struct node {
@@ -30,7 +33,7 @@ struct maker {
 	struct arena *a;
 	struct strtab names;
 	VEC(struct node) nodes;
-	struct map index; /* by parent and name */
+	struct map index; /* by parent and name, of those behind WALK_MAX siblings */
 	VEC(struct level) levels;
 	VEC(uint32_t) children; /* of one node, while they are sorted */
 	int64_t smallest;
@@ -56,14 +59,23 @@ static enum status node_of(struct maker *m, uint32_t parent, uint32_t name, uint
 {
 	struct node_key k = { parent, name };
 	uint64_t hash = hash_u64((uint64_t)parent << 32 | name);
-	*out = map_find(&m->index, hash, node_equal, m, &k);
+	uint32_t before = 0, next = m->nodes.v[parent].first;
+	int walked = 0;
+	for (; next && walked < WALK_MAX; walked++) {
+		*out = next;
+		if (m->nodes.v[next].name == name)
+			return OK;
+		before = next;
+		next = m->nodes.v[next].next;
+	}
+	*out = next ? map_find(&m->index, hash, node_equal, m, &k) : MAP_NONE;
 	if (*out != MAP_NONE)
 		return OK;
 	*out = (uint32_t)m->nodes.len;
-	struct node n = { .parent = parent, .name = name, .next = m->nodes.v[parent].first };
-	if (!map_insert(&m->index, hash, *out) || !VEC_PUSH(&m->nodes, n))
+	struct node n = { .parent = parent, .name = name, .next = next };
+	if ((walked == WALK_MAX && !map_insert(&m->index, hash, *out)) || !VEC_PUSH(&m->nodes, n))
 		return E_NOMEM;
-	m->nodes.v[parent].first = *out;
+	*(before ? &m->nodes.v[before].next : &m->nodes.v[parent].first) = *out;
 	return OK;
 }
 
@@ -112,10 +124,17 @@ static int64_t larger(const struct node *n)
 	return MAX(n->total[0], n->total[1]);
 }
 
-static int by_size(const void *a, const void *b)
+/* The value takes a place at or below `at`, from which the smaller ones rise. */
+static void sink(int64_t *heap, size_t count, size_t at, int64_t value)
 {
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-	return (x < y) - (x > y);
+	for (size_t child; (child = 2 * at + 1) < count; at = child) {
+		if (child + 1 < count && heap[child + 1] < heap[child])
+			child++;
+		if (heap[child] >= value)
+			break;
+		heap[at] = heap[child];
+	}
+	heap[at] = value;
 }
 
 static enum status find_smallest(struct maker *m, int64_t nodes_max)
@@ -123,13 +142,18 @@ static enum status find_smallest(struct maker *m, int64_t nodes_max)
 	m->smallest = INT64_MIN;
 	if (nodes_max <= 0 || (size_t)nodes_max >= m->nodes.len)
 		return OK;
-	CLEANUP(free_cleanup) int64_t *totals = malloc(m->nodes.len * sizeof(*totals));
-	if (!totals)
+	size_t count = (size_t)nodes_max;
+	CLEANUP(free_cleanup) int64_t *heap = malloc(count * sizeof(*heap));
+	if (!heap)
 		return E_NOMEM;
-	for (size_t i = 0; i < m->nodes.len; i++)
-		totals[i] = larger(&m->nodes.v[i]);
-	qsort(totals, m->nodes.len, sizeof(*totals), by_size);
-	m->smallest = totals[nodes_max - 1];
+	for (size_t i = 0; i < count; i++)
+		heap[i] = larger(&m->nodes.v[i]);
+	for (size_t i = count / 2; i-- > 0;)
+		sink(heap, count, i, heap[i]);
+	for (size_t i = count; i < m->nodes.len; i++)
+		if (larger(&m->nodes.v[i]) > heap[0])
+			sink(heap, count, 0, larger(&m->nodes.v[i]));
+	m->smallest = heap[0];
 	return OK;
 }
 

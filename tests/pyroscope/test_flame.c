@@ -92,4 +92,77 @@ static void lays_out_two_sides(void **state)
 	arena_deinit(&a);
 }
 
-TEST_MAIN(cmocka_unit_test(lays_out_one_side), cmocka_unit_test(lays_out_two_sides))
+#define WIDE 40
+
+/* The root has so many children, each of them there twice, with values from 1 to WIDE in sum. */
+struct wide {
+	struct str strings[WIDE];
+	char texts[WIDE][2];
+	uint32_t parents[2 * WIDE + 1], names[2 * WIDE + 1];
+	int64_t selves[2 * WIDE + 1];
+	struct pyroscope_side side;
+};
+
+static void make_wide(struct wide *w)
+{
+	*w = (struct wide){ 0 };
+	for (uint32_t i = 0; i < WIDE; i++) {
+		w->texts[i][0] = (char)('a' + i / 10);
+		w->texts[i][1] = (char)('0' + i % 10);
+		w->strings[i] = str_make(w->texts[i], 2);
+		w->names[i + 1] = w->names[WIDE + i + 1] = i;
+		w->selves[i + 1] = 17 * (i + 1) % (WIDE + 1) - 1;
+		w->selves[WIDE + i + 1] = 1;
+	}
+	w->side = (struct pyroscope_side){ 2 * WIDE + 1, w->parents, w->names, w->strings,
+		w->selves };
+}
+
+static void shows_the_largest_of_many(void **state)
+{
+	(void)state;
+	struct wide w;
+	make_wide(&w);
+	for (int64_t nodes = 2; nodes <= WIDE + 1; nodes++) {
+		struct pyroscope_flame f;
+		struct arena a;
+		struct err e;
+		arena_init(&a, 1 << 20);
+		CHECK_OK(pyroscope_flame_make(&w.side, NULL, nodes, &a, &f, &e), &e);
+		/* Besides the root so many that one fewer is left for it, and "other". */
+		int64_t shown = MIN(nodes, WIDE), least = nodes > WIDE ? 1 : WIDE + 2 - nodes;
+		CHECK(f.level_count == 2 && f.levels[1].count == 4 * (size_t)shown);
+		int64_t total = 0;
+		for (int64_t i = 0; i < shown; i++) {
+			const int64_t *t = &f.levels[1].v[4 * i];
+			bool other = str_eq(f.names[t[3]], STR("other"));
+			CHECK(other ? i == nodes - 1 : t[1] >= least);
+			total += t[1];
+		}
+		CHECK(total == WIDE * (WIDE + 1) / 2 && f.total == total);
+		arena_deinit(&a);
+	}
+}
+
+static void joins_many_children_of_two_sides(void **state)
+{
+	(void)state;
+	struct wide w;
+	make_wide(&w);
+	struct pyroscope_flame f;
+	struct arena a;
+	struct err e;
+	arena_init(&a, 1 << 20);
+	CHECK_OK(pyroscope_flame_make(&w.side, &w.side, 0, &a, &f, &e), &e);
+	CHECK(f.level_count == 2 && f.levels[1].count == 7 * (size_t)WIDE);
+	for (int64_t i = 0; i < WIDE; i++) {
+		const int64_t *t = &f.levels[1].v[7 * i];
+		CHECK(t[1] == 17 * (i + 1) % (WIDE + 1) && t[1] == t[4]);
+		CHECK(str_eq(f.names[t[6]], w.strings[i]));
+	}
+	arena_deinit(&a);
+}
+
+TEST_MAIN(cmocka_unit_test(lays_out_one_side), cmocka_unit_test(lays_out_two_sides),
+	cmocka_unit_test(shows_the_largest_of_many),
+	cmocka_unit_test(joins_many_children_of_two_sides))
