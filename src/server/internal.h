@@ -315,6 +315,7 @@ void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
 /* debuginfod.c: GET /buildid/… */
 net_stream_fn server_debuginfod, server_self_cpu;
 net_handler_fn server_handle_self_heap, server_handle_self_list, server_debuginfod_metadata;
+net_handler_fn server_handle_self_symbol;
 /* The executable or debug file of a build id, if whoever asks may have it. E_NOTFOUND: there is
  * none, or not for them. */
 NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,

@@ -154,6 +154,8 @@ static const struct net_route plain[] = {
 	{ .method = "GET", .path = "/debug/pprof/profile", .stream_fn = server_self_cpu, .scope = AUTH_ADMIN },
 	ADMIN("GET", "/debug/pprof/heap", server_handle_self_heap, OTHERS),
 	ADMIN("GET", "/debug/pprof/", server_handle_self_list, OTHERS),
+	ADMIN("GET", "/debug/pprof/symbol", server_handle_self_symbol, OTHERS),
+	ADMIN("POST", "/debug/pprof/symbol", server_handle_self_symbol, OTHERS),
 	ROW("POST", "/api/snapshots", server_handle_snapshots, REPORTS),
 	ROW("GET", "/shared/*", server_handle_shared, OTHERS),
 	WRITING("POST", "/v1/traces", server_otlp_traces, OTHERS),

@@ -388,6 +388,9 @@ static enum status listen_now(struct scraper *x, struct err *e)
 			.scope = AUTH_ADMIN },
 		{ "GET", "/debug/pprof/heap", server_handle_self_heap, s, .scope = AUTH_ADMIN },
 		{ "GET", "/debug/pprof/", server_handle_self_list, s, .scope = AUTH_ADMIN },
+		{ "GET", "/debug/pprof/symbol", server_handle_self_symbol, s, .scope = AUTH_ADMIN },
+		{ "POST", "/debug/pprof/symbol", server_handle_self_symbol, s,
+			.scope = AUTH_ADMIN },
 	};
 	struct net_route routes[ARRAY_COUNT(own) + PASSED_COUNT];
 	struct net_server_config c;

@@ -22,6 +22,19 @@ static int get(struct serve *v, const char *target, struct buf *out)
 	return code;
 }
 
+/* As pprof asks for the names of addresses. */
+static int post(struct serve *v, const char *target, struct str body, struct buf *out)
+{
+	struct fetch_config c = { .address = net_server_address(v->s.net) };
+	struct fetch *f = NULL;
+	struct err e = { 0 };
+	int code = 0;
+	CHECK_OK(fetch_new(&c, &f, &e), &e);
+	CHECK_OK(fetch_post(f, target, NULL, body, 60 * NS_PER_SEC, &code, out, &e), &e);
+	fetch_free(f);
+	return code;
+}
+
 static void check_profile(const struct buf *b, size_t heads)
 {
 	CLEANUP(buf_deinit) struct buf plain;
@@ -59,6 +72,12 @@ static void profiles_itself(void **state)
 	buf_clear(&out);
 	CHECK(get(&v, "/debug/pprof/", &out) == 200);
 	CHECK(memmem(out.data, out.len, "href=\"profile?seconds=30\"", 25));
+	buf_clear(&out);
+	CHECK(get(&v, "/debug/pprof/symbol", &out) == 200);
+	CHECK_STR(buf_view(&out), "num_symbols: 0\n");
+	buf_clear(&out);
+	CHECK(post(&v, "/debug/pprof/symbol", STR("0x1000+0x2000"), &out) == 200);
+	CHECK_STR(buf_view(&out), "num_symbols: 0\n");
 	for (const char *const *bad = (const char *const[]){ "0", "301", "-1", "x", "", NULL };
 		*bad; bad++) {
 		char target[100];
