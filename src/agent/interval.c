@@ -151,8 +151,11 @@ static void look_for_contexts(struct agent *a)
 		processes_look(a->processes, contexts_room(a->contexts), look_at_process, a);
 }
 
+/* Of a process that has ended since, nobody would take the place out again. */
 static void take_context(struct agent *a, const struct contexts_answer *x)
 {
+	if (!processes_look_holds(a->processes, x->pid, x->place.process_start_ns))
+		return;
 	bool has_variable = x->place.form != THREAD_CONTEXT_NONE;
 	const struct thread_context_place *place = has_variable ? &x->place : NULL;
 	if ((has_variable || x->is_known) &&

@@ -293,14 +293,18 @@ static void is_looked_at_ever_more_seldom(void **state)
 	struct event_header h = event_of(getpid(), "x");
 	for (size_t i = 0; i < ARRAY_COUNT(want); i++) {
 		CHECK(processes_find(p, &h));
+		CHECK(processes_look_holds(p, h.pid, h.process_start_ns) == (i > 0));
 		processes_look(p, 16, count_look, &looks);
 		CHECK(looks == want[i]);
 		processes_tick(p);
 	}
 	processes_exec(p, &h);
 	CHECK(processes_find(p, &h));
+	CHECK(!processes_look_holds(p, h.pid, h.process_start_ns));
 	processes_look(p, 16, count_look, &looks);
 	CHECK(looks == ARRAY_COUNT(want) - 4);
+	CHECK(processes_look_holds(p, h.pid, h.process_start_ns));
+	CHECK(!processes_look_holds(p, h.pid, h.process_start_ns + 1));
 	for (int i = 0; i < 8; i++) { /* without samples */
 		processes_tick(p);
 		if (i >= 2)
@@ -308,6 +312,7 @@ static void is_looked_at_ever_more_seldom(void **state)
 	}
 	CHECK(looks == ARRAY_COUNT(want) - 4);
 	processes_exit(p, &h);
+	CHECK(!processes_look_holds(p, h.pid, h.process_start_ns));
 	processes_look(p, 16, count_look, &looks);
 	CHECK(looks == ARRAY_COUNT(want) - 4);
 	processes_free(p);

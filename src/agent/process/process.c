@@ -480,6 +480,12 @@ void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, v
 	}
 }
 
+bool processes_look_holds(struct processes *p, uint32_t pid, uint64_t start_ns)
+{
+	const struct slot *s = slot_of(p, &(struct key){ pid, start_ns });
+	return s && !s->ended && s->looks > 0;
+}
+
 struct context {
 	struct processes *p;
 	struct relabel_label v[OTLP_CONTEXT_ATTRIBUTES_MAX];

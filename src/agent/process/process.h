@@ -83,6 +83,8 @@ void processes_exit(struct processes *p, const struct event_header *h);
 typedef void processes_look_fn(void *ctx, uint32_t pid, uint64_t start_ns);
 void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, void *ctx);
 #define PROCESSES_LOOK_TICKS_MAX 128
+/* Is what was seen of it still so? Not where it has ended since, or begun another program. */
+NODISCARD bool processes_look_holds(struct processes *p, uint32_t pid, uint64_t start_ns);
 /* What it publishes of itself, as otlp_decode_process_context() reads it; "": nothing. Its samples
  * have other labels from then on. */
 void processes_set_context(
