@@ -151,14 +151,15 @@ static void look_for_contexts(struct agent *a)
 		processes_look(a->processes, contexts_room(a->contexts), look_at_process, a);
 }
 
-/* Of a process that has ended since, nobody would take the place out again. */
+/* Of a process that has ended since, nobody would take the place out again. One that has a context
+ * and no variable has it perhaps in a file that could not be opened this time: the place stays. */
 static void take_context(struct agent *a, const struct contexts_answer *x)
 {
 	if (!processes_look_holds(a->processes, x->pid, x->place.process_start_ns))
 		return;
 	bool has_variable = x->place.form != THREAD_CONTEXT_NONE;
 	const struct thread_context_place *place = has_variable ? &x->place : NULL;
-	if ((has_variable || x->is_known) &&
+	if ((has_variable || (x->is_known && !x->bytes)) &&
 		sampler_set_thread_context(a->sampler, x->pid, place) != OK && has_variable)
 		log_warn("too many processes have trace contexts: samples go without",
 			"pid=%u processes=%d", x->pid, THREAD_CONTEXTS_MAX);
