@@ -11,6 +11,10 @@ test("a snapshot says of what it is", () => {
 	assert.deepEqual(readNote([`${note} through a from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z`])!.span, span);
 	const named = 'a:b:c:d:e{x="\\" from 2020-01-01T00:00:00Z to 2020-01-02T00:00:00Z"}';
 	assert.deepEqual(readNote([`firn: ${named} ${note.slice(note.lastIndexOf("from 2026"))}`])!.span, span);
+	for (const matchers of ["x='5\" from 1Z to 2Z'", "x=`\" from 1Z to 2Z`", "x='\\' from 1Z to 2Z'"]) {
+		const other = `firn: a:b:c:d:e{${matchers}} ${note.slice(note.lastIndexOf("from 2026"))}`;
+		assert.deepEqual(readNote([other]), { type: "a:b:c:d:e", matchers, span });
+	}
 	for (const none of [[], ["firn: 2 labels are left out"], ["firn: a:b:c:d:e from never to nowZ"]]) {
 		assert.equal(readNote(none), null);
 	}

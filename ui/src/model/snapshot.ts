@@ -11,7 +11,8 @@ export interface Note {
 }
 
 /** A selector, whose quoted values may have anything in them, and the first two times behind it. */
-const NOTE = /^firn: ((?:[^"]|"(?:[^"\\]|\\.)*")*?) from (\S+Z) to (\S+Z)/s;
+const NOTE =
+	/^firn: ((?:[^"'`]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)*?) from (\S+Z) to (\S+Z)/s;
 
 /** Reads the comment "firn: SELECTOR from TIME to TIME" of a profile; null where there is none. */
 export function readNote(comments: readonly string[]): Note | null {
