@@ -521,6 +521,9 @@ static const char *why_not(struct fetch *f, CURLcode code)
 {
 	if (code == CURLE_SSL_CONNECT_ERROR && strstr(f->why, "wrong version number"))
 		return "TLS: the other side does not speak it";
+	/* It goes on with the whole address, and the password in it. */
+	if (strncmp(f->why, "Unsupported proxy", 17) == 0)
+		return "libcurl cannot use the address of the proxy";
 	/* Without " after 3 ms": a caller that logs a repeated failure once compares the text. */
 	char *after = code == CURLE_COULDNT_CONNECT ? strstr(f->why, " after ") : NULL;
 	const char *rest = after ? strchr(after, ':') : NULL;

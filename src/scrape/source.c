@@ -160,12 +160,10 @@ static bool wait_for_stop(const struct scrape_source *s, int64_t refresh_ns)
 	return poll(&p, 1, (int)MIN(refresh_ns / NS_PER_MS, (int64_t)INT_MAX)) > 0;
 }
 
-/* A user and password before the host are nobody's to read. */
 static void tell_of_server(struct scrape_source *s, enum status st, struct err *e)
 {
-	const char *at = strrchr(s->url, '@');
 	if (st != OK)
-		err_prefix(e, st, "%s", at ? at + 1 : s->url);
+		err_prefix(e, st, "%.*s", STR_ARG(discover_shown(s->url)));
 	scrape_tell(s->pool, s->problem, st, e);
 }
 

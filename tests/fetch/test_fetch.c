@@ -451,6 +451,27 @@ static void speaks_tls(void **state)
 	net_server_stop(s);
 }
 
+/* libcurl's own words have the address as it was given. */
+static void hides_the_password_of_a_proxy(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+	} cases[] = { { "ftp://user:hidden@127.0.0.1:1" }, { "http://user:hidden@127.0.0.1:x" } };
+	FOR_EACH_CASE (x, cases) {
+		const struct fetch_config c = { .address = "h.invalid:1", .proxy_url = x->name };
+		struct fetch *f = NULL;
+		struct err e = { 0 };
+		int code;
+		CLEANUP(buf_deinit) struct buf out;
+		buf_init(&out, 1 << 20);
+		CHECK_OK(fetch_new(&c, &f, &e), &e);
+		CHECK_CASE(x, fetch_get(f, "/", MINUTE, &code, &out, &e) != OK);
+		CHECK_CASE(x, !strstr(e.text, "hidden") && strstr(e.text, "of the proxy"));
+		fetch_free(f);
+	}
+}
+
 static void says_that_the_other_side_speaks_no_tls(void **state)
 {
 	(void)state;
@@ -474,5 +495,6 @@ TEST_MAIN(cmocka_unit_test(gets_and_posts), cmocka_unit_test(puts_bodies_in_piec
 	cmocka_unit_test(judges_answers), cmocka_unit_test(reads_answers_without_an_end),
 	cmocka_unit_test(holds_to_deadlines), cmocka_unit_test(follows_redirects_if_told),
 	cmocka_unit_test(refuses_addresses), cmocka_unit_test(makes_its_files),
-	cmocka_unit_test(speaks_tls), cmocka_unit_test(says_that_the_other_side_speaks_no_tls),
+	cmocka_unit_test(speaks_tls), cmocka_unit_test(hides_the_password_of_a_proxy),
+	cmocka_unit_test(says_that_the_other_side_speaks_no_tls),
 	cmocka_unit_test(removes_its_files))

@@ -106,6 +106,16 @@ static void says_what_is_wrong(void **state)
 			"path must begin with a '/'" },
 		{ "url", "job_name: a\n  http_sd_configs: [{url: 'file:///x'}]",
 			"url must begin with http://" },
+		{ "proxy", "job_name: a\n  proxy_url: 'ftp://user:hidden@h:1'",
+			"proxy_url must begin with http://" },
+		{ "discovery's proxy",
+			"job_name: a\n  http_sd_configs: [{url: 'http://h', proxy_url: "
+			"'ftp://user:hidden@h:1'}]",
+			"proxy_url must begin with http://" },
+		{ "token's proxy",
+			"job_name: a\n  oauth2: {client_id: a, token_url: 'http://h', proxy_url: "
+			"'ftp://user:hidden@h:1'}",
+			"proxy_url must begin with http://" },
 	};
 	FOR_EACH_CASE (x, cases) {
 		struct scrape_config *c = NULL;

@@ -78,5 +78,27 @@ static void refuses_settings(void **state)
 	}
 }
 
+static void hides_secrets_of_addresses(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *shown;
+	} cases[] = {
+		{ "http://h:1/x", "http://h:1/x" },
+		{ "http://user:hidden@h:1/x", "h:1/x" },
+		{ "http://user:hid/den@h:1/x", "h:1/x" },
+		{ "http://h:1/x?password=hidden", "http://h:1/x" },
+		{ "http://h:1/x#hidden", "http://h:1/x" },
+		{ "http://user:hidden@h:1/x?password=hidden", "h:1/x" },
+		{ "http://h:1/x?user=a@b&password=hidden", "h" },
+		{ "http://user:hid?den@h:1/x", "user" },
+		{ "user:hid?den@h:1/x", "user" },
+		{ "?hidden@://", "" },
+		{ "", "" },
+	};
+	FOR_EACH_CASE (c, cases)
+		CHECK_CASE(c, str_eq(discover_shown(c->name), str_of(c->shown)));
+}
+
 TEST_MAIN(cmocka_unit_test(gathers_labels), cmocka_unit_test(has_limits),
-	cmocka_unit_test(refuses_settings))
+	cmocka_unit_test(refuses_settings), cmocka_unit_test(hides_secrets_of_addresses))

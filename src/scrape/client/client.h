@@ -61,7 +61,7 @@ struct client_config {
 		{ "http_headers", client_read_headers, (base), NULL },                         \
 		CLIENT_PROXY_FIELDS((base) + offsetof(struct client_config, proxy))
 #define CLIENT_PROXY_FIELDS(base)                                                                \
-	{ "proxy_url", conf_field_text, (base) + offsetof(struct client_proxy, url), NULL },     \
+	{ "proxy_url", client_read_proxy, (base) + offsetof(struct client_proxy, url), NULL },   \
 		{ "no_proxy", conf_field_text, (base) + offsetof(struct client_proxy, no_proxy), \
 			NULL },                                                                  \
 		{ "proxy_from_environment", conf_field_bool,                                     \
@@ -70,7 +70,7 @@ struct client_config {
 		"proxy_connect_header", conf_field_refuse, 0, NULL                               \
 	}
 conf_field_fn client_read_basic, client_read_authorization, client_read_oauth2, client_read_tls,
-	client_read_headers;
+	client_read_headers, client_read_proxy;
 /* What is wrong with it as a whole; `n` is where. */
 NODISCARD enum status client_check(
 	const struct client_config *c, const struct conf_node *n, struct err *e);

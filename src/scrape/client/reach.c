@@ -37,6 +37,25 @@ enum status client_read_tls(
 	return OK;
 }
 
+/* The value may have a password, so that no message shows it. */
+enum status client_read_proxy(
+	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
+{
+	static const char *const schemes[] = { "http://", "https://", "socks4://", "socks4a://",
+		"socks5://", "socks5h://" };
+	enum status s = conf_field_text(x, base, f, e);
+	if (s != OK)
+		return s;
+	const char *url = *CONF_AT(base, f, const char *);
+	bool known = !strstr(url, "://");
+	for (size_t i = 0; i < ARRAY_COUNT(schemes); i++)
+		known |= str_starts(str_of(url), str_of(schemes[i]));
+	return known ? OK
+		     : conf_wrong(e, x->value,
+			       "%s must begin with http://, https://, socks4:// or socks5://",
+			       f->name);
+}
+
 enum status client_fetch(const struct client_tls *tls, const struct client_proxy *proxy,
 	bool follow, const char *address, struct fetch **out, struct err *e)
 {

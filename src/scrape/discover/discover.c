@@ -176,10 +176,20 @@ const char *discover_join(struct arena *a, struct str host, struct str port)
 
 /* ---- questions ---- */
 
-const char *discover_shown(const char *address)
+struct str discover_shown(const char *address)
 {
-	const char *at = strrchr(address, '@');
-	return at ? at + 1 : address;
+	struct str whole = str_of(address);
+	struct str s = str_sub(whole, 0, strcspn(address, "?#"));
+	size_t at = str_rindex(s, '@');
+	if (at < s.len)
+		return str_sub(s, at + 1, s.len);
+	if (s.len == whole.len || str_index(whole, '@') == whole.len)
+		return s;
+	/* A query with an '@', or a password with a '?': no more than the host or the user. */
+	const char *scheme = strstr(address, "://");
+	size_t from = scheme ? (size_t)(scheme - address) + 3 : 0;
+	struct str rest = str_sub(s, MIN(from, s.len), s.len);
+	return str_sub(rest, 0, str_index(rest, ':'));
 }
 
 void discover_put_escaped(struct buf *b, struct str s)
@@ -232,7 +242,9 @@ enum status discover_server(struct discover *d, const struct discover_run *run, 
 	fetch_free(x.fetch);
 	arena_deinit(&x.list);
 	arena_deinit(&x.service);
-	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", discover_shown(server));
+	return s == OK || s == E_CANCELED
+		       ? s
+		       : err_prefix(e, s, "%.*s", STR_ARG(discover_shown(server)));
 }
 
 enum status discover_service(struct discover_search *x, const struct discover_registry *r,

@@ -152,5 +152,6 @@ struct discover_registry {
 NODISCARD enum status discover_service(struct discover_search *x, const struct discover_registry *r,
 	struct str service, struct err *e);
 
-/* An address as messages may name it: without a user and password. */
-const char *discover_shown(const char *address);
+/* An address as messages may name it: without a user and password, and without its query, which may
+ * have a password too. */
+struct str discover_shown(const char *address);
