@@ -74,10 +74,11 @@ void debuginfod_close(struct debuginfod *d); /* NULL is fine */
 /* Asks for debug information with the build id `wanted`, for that of `build_id`; does not wait.
  * What is no build id of hexadecimal digits is passed over. Any thread. */
 void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wanted);
-/* The text of a source file of a build, appended to `out`. What is not there is asked for, before
- * debug information, and waited for until `until_ns` of the monotonic clock. E_NOTFOUND: nobody has
- * it, or it is no text, or the path is not absolute, too long, or leads out of the root by "..";
- * E_UNAVAILABLE: it has not come yet; E_LIMIT: it does not fit `out`. Any thread. */
+/* The text of a source file of a build, appended to `out`. A file that is not in the
+ * cache is asked for, before debug information; the call waits for it until `until_ns` of the
+ * monotonic clock. E_NOTFOUND: no server has it, or it is no text, or the path is not absolute, too
+ * long, or leads out of the root by ".."; E_UNAVAILABLE: it has not come yet; E_LIMIT: it does not
+ * fit `out`. Any thread. */
 NODISCARD enum status debuginfod_source(struct debuginfod *d, struct str build_id, struct str path,
 	int64_t until_ns, struct buf *out, struct err *e);
 void debuginfod_write_metrics(struct debuginfod *d, struct buf *out);

@@ -70,7 +70,7 @@ NODISCARD enum status otlp_decode_response(
 
 /* ---- the context of a process (OTEP 4719, processcontext/v1development) ---- */
 
-/* Of its resource; further ones, and those whose key or value is longer, are left out. */
+/* Attributes of its resource. More of them, and longer keys or values, are left out. */
 #define OTLP_CONTEXT_ATTRIBUTES_MAX 64
 #define OTLP_CONTEXT_KEY_BYTES_MAX 128
 #define OTLP_CONTEXT_VALUE_BYTES_MAX 256

@@ -46,8 +46,8 @@ struct translate {
 /* Numbers that the memory for a translation holds. */
 size_t translate_words(const struct translate_from *from, bool keep_strings);
 /* `memory`: translate_words() of them, the caller's, for as long; those of the locations are first.
- * NULL: nothing is kept, so that each element is added as often as it is referred to: for a few of
- * large tables. */
+ * NULL: nothing is kept, and each element is added as often as it is referred to. This serves a few
+ * elements of large tables. */
 void translate_init(struct translate *t, const struct translate_from *from,
 	const struct translate_ops *ops, void *to, bool keep_strings, uint32_t *memory);
 

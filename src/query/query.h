@@ -240,7 +240,8 @@ struct query_report_request {
 	 * a chart. */
 	uint32_t group_max;
 	bool chart; /* in the order of time */
-	/* Of a chart's events: those of a stack in one step are one, at its begin. 0: each time. */
+	/* For a chart: events of one stack in one step become one, at the begin of the step. 0: all
+	 * events stay. */
 	int64_t step_ns;
 	/* Of a pprof file without labels, for a compiler's optimization by profile: so many
 	 * locations of a stack, the innermost, and stacks that are then the same as one sample (0:

@@ -24,7 +24,7 @@ struct query_shown {
 	struct filter_condition condition;
 	struct frame_filter filters[2];
 };
-/* Frames as they are shown; `match` and `frames` are filters, which lie in `room`. */
+/* Frames as they are shown. The filters `match` and `frames` lie in `room`. */
 struct query_report_request query_shown_request(
 	const struct query_request *r, struct query_shown *room);
 

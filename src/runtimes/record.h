@@ -146,7 +146,7 @@ struct hotspot_layout {
 /* Of a zend_op_array that is read; all offsets in it lie below. */
 #define PHP_FUNCTION_BYTES 184
 
-/* Whose executor_globals. */
+/* Where PHP keeps executor_globals: of the process, or of each thread. */
 enum php_root {
 	PHP_ROOT_PROGRAM = 0, /* the root variable is it */
 	/* Of each thread, in a build with threads (ZTS): so far behind its cache of variables as

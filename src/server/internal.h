@@ -213,8 +213,8 @@ net_handler_fn server_handle_source;
 net_handler_fn server_handle_instructions;
 
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
-/* The source file of this path on this host, appended to `out`, where whoever asks may have it.
- * False: there is none, or not for them. The caller has seen that symbols name it. */
+/* The source file of this path on this host, appended to `out`. False: there is none, or the client
+ * may not have it. The caller has seen that symbols name it. */
 #define SERVER_HOST_SOURCE_BYTES_MAX ((size_t)4 << 20)
 bool server_host_source(const struct server *s, const struct net_request *r, struct str file,
 	struct buf *out, struct stat *out_stat);

@@ -77,8 +77,8 @@ static __always_inline void hotspot_tell(
 	code_end(w, r, e, number, at + bytes);
 }
 
-/* The number of the Method at `method`, which is sent with its name if it is new; 0: it is no
- * Method. Its bytecodes are in h->bytecodes. */
+/* The number of the Method at `method`; a new one is sent with its name. 0: there is no Method. Its
+ * bytecodes are in h->bytecodes. */
 __noinline __u64 hotspot_method(__u64 method)
 {
 	struct walk *w = walk_here();

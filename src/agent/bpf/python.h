@@ -235,9 +235,9 @@ static __always_inline __u64 python_code(
 			? !read_user(s->code, CPYTHON_CODE_BYTES, code)
 			: !read_user(s->code, CPYTHON_CODE_FREE_BYTES, code))
 		return 0;
-	/* Behind its head it has the number of its instructions (from 3.11 on), or of arguments. A
-	 * module that is freed may leave its blocks to the next one's code: so all that is told of
-	 * a function is in it. */
+	/* Behind its head it has the number of its instructions (from 3.11 on), or of arguments.
+	 * The code of a freed module may be followed by another's in the same memory: so the number
+	 * is made of all that is sent of a function. */
 	__u64 number = code_number_begin(w, code);
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->object_head));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_file));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * context_memory: what a process publishes of itself for those who look at it from outside:
- * OpenTelemetry's process context. Private to agent/: by the broker, or by the agent itself where
+ * context_memory: what a process publishes of itself for tracers and profilers: OpenTelemetry's
+ * process context. Private to agent/: by the broker, or by the agent itself where
  * there is none. No state.
  *
  * Nothing of a process' memory is given but what the head of such a context leads to,

@@ -15,7 +15,7 @@
 
 #include <sys/types.h>
 
-/* Those that were registered last; further ones are left out. */
+/* The objects that were registered last; earlier ones are left out. */
 #define JIT_MEMORY_OBJECTS_MAX 2048
 /* A larger object is left out. */
 #define JIT_MEMORY_BYTES_MAX ((uint64_t)8 << 20)

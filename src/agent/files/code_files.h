@@ -14,7 +14,7 @@
 #define CODE_FILES_MAX 1024
 /* Of these, opened at a time; the rest when the process is looked at again. */
 #define CODE_FILES_OPEN_MAX 64
-/* No file is opened after so long: the rest likewise. */
+/* No file is opened after so long; the rest is opened when the process is looked at again. */
 #define CODE_FILES_FIND_NS (50 * NS_PER_MS)
 /* Files that are remembered to have none: a power of two. */
 #define CODE_FILES_NONE 1024
