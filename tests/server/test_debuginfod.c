@@ -268,6 +268,15 @@ static void fetches_sources(void **state)
 		CHECK_CASE(k, atomic_load(&upstream_asked) == k->asked);
 	}
 	config.tenant_header = NULL;
+	/* /api/source and the SOURCE report say where a text is from. */
+	CLEANUP(buf_deinit) struct buf text;
+	const char *origin = NULL;
+	buf_init(&text, 1 << 20);
+	CHECK_OK(server_source_text(&s, STR(""), str_of(build_id), STR("/usr/src/a.c"), INT64_MAX,
+			 NULL, NULL, &origin, &text, &e),
+		&e);
+	CHECK_STR(str_of(origin), "debuginfod");
+	CHECK_STR(buf_view(&text), "int upstream;\n");
 	net_server_stop(net);
 	debuginfod_close(s.debuginfod);
 	net_server_stop(other);

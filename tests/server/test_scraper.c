@@ -234,6 +234,18 @@ static void refuses_by_name(const char *address)
 		&e);
 	CHECK(code == 501 && memmem(out.data, out.len, "--mode scraper-only", 19));
 	fetch_free(f);
+	/* Parca's stream of agents before 2026. */
+	struct net_client *client = NULL;
+	char url[300];
+	bool retry;
+	int at = 0;
+	snprintf(url, sizeof(url), "http://%s", address);
+	buf_clear(&out);
+	CHECK_OK(net_client_new(url, &client, &e), &e);
+	CHECK(net_client_send(client, "/parca.profilestore.v1alpha1.ProfileStoreService/Write",
+		      next_part, &at, 60 * NS_PER_SEC, &out, &retry, &e) == E_UNSUPPORTED);
+	CHECK(strstr(e.text, "--mode scraper-only"));
+	net_client_free(client);
 }
 
 static void hands_on(void **state)
