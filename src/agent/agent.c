@@ -67,9 +67,16 @@ enum status agent_probe(struct err *e)
 	return probe_sampling(e);
 }
 
+enum status agent_probe_pids(struct err *e)
+{
+	return probe_pid_namespace(e);
+}
+
 static enum status agent_start(struct agent *a, struct err *e)
 {
 	int64_t begin = clock_monotonic_ns();
+	if (agent_probe_pids(e) != OK)
+		log_warn("processes stay without names", "reason=%s", LOG_QUOTED(e->text));
 	a->patience_ns = AGENT_HANDOVER_PATIENCE_NS;
 	enum status s = files_preload(a->files, PRELOAD_PATIENCE_NS, e);
 	a->patience_ns = 0;

@@ -114,3 +114,6 @@ NODISCARD enum status agent_read_batch(const char *path, struct buf *out, struct
 /* Can this process sample? OK, or in `e` the sentence that says what is missing and how to get it.
  */
 NODISCARD enum status agent_probe(struct err *e);
+/* Do pids mean here what they mean in samples? E_UNSUPPORTED, with a sentence: in a container that
+ * has a PID namespace of its own. The agent runs there too, but finds few of the processes. */
+NODISCARD enum status agent_probe_pids(struct err *e);

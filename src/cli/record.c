@@ -439,6 +439,8 @@ int cli_record(int argc, char **argv)
 		return s == E_NOTFOUND ? LAUNCH_NO_COMMAND : LAUNCH_NOT_STARTED;
 	}
 	s = agent_probe(&e);
+	if (s == OK)
+		s = agent_probe_pids(&e);
 	if (s != OK) {
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a user is told who cannot sample. */
 #include "agent/sample/probe.h"
+#include "os/os.h"
 #include "test.h"
 
 #include <errno.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -77,4 +79,33 @@ static void names_the_missing_capability(void **state)
 	assert_int_equal(probe_with(bpf | perfmon, NULL), 0);
 }
 
-TEST_MAIN(cmocka_unit_test(explains_errors), cmocka_unit_test(names_the_missing_capability))
+/* Of a child in a PID namespace of its own: 0 when the probe says what it should. */
+static int probe_within(void)
+{
+	int status, pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct err e = { 0 };
+		enum status s = probe_pid_namespace(&e);
+		_exit(s == E_UNSUPPORTED && strstr(e.text, "--pid=host") ? 0 : 2);
+	}
+	assert_true(waitpid(pid, &status, 0) == pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void names_a_pid_namespace(void **state)
+{
+	(void)state;
+	if (geteuid() != 0 || !probe_has_capability(CAP_SYS_ADMIN))
+		SKIP("must be root to make a PID namespace");
+	CLEANUP(buf_deinit) struct buf name;
+	buf_init(&name, 64);
+	bool is_host = os_read_file("/proc/2/comm", &name, NULL) == OK &&
+		       str_eq(buf_view(&name), STR("kthreadd\n"));
+	assert_int_equal(probe_pid_namespace(NULL), is_host ? OK : E_UNSUPPORTED);
+	assert_int_equal(unshare(CLONE_NEWPID), 0); /* of those that are forked from here on */
+	assert_int_equal(probe_within(), 0);
+}
+
+TEST_MAIN(cmocka_unit_test(explains_errors), cmocka_unit_test(names_the_missing_capability),
+	cmocka_unit_test(names_a_pid_namespace))

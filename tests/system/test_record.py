@@ -142,6 +142,15 @@ def check_interrupt(checks, program, home):
     checks.check(not alive, f"no process is left behind ({alive})")
 
 
+def check_pid_namespace(checks, program, home):
+    """As in a container with pids of its own: samples would be of other processes."""
+    out = f"{home}/within.pb.gz"
+    run = subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", program, "record", "-o", out, "--", "true"],
+                         capture_output=True, text=True, timeout=60)
+    checks.check(run.returncode == 1 and "PID namespace" in run.stderr and not os.path.exists(out),
+                 f"in a PID namespace of its own it says so ({run.returncode}, {run.stderr.strip()})")
+
+
 def main():
     program, workloads = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
     checks = firn.Checks()
@@ -156,6 +165,7 @@ def main():
         check_never_met(checks, program, home)
         check_process(checks, program, workloads, home)
         check_interrupt(checks, program, home)
+        check_pid_namespace(checks, program, home)
         left = [name for name in os.listdir(home) if name.startswith("firn-record")]
         checks.check(not left, f"no directory is left behind ({left})")
     finally:

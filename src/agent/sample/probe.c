@@ -12,6 +12,7 @@
 #include <linux/bpf.h>
 #include <linux/capability.h>
 #include <linux/perf_event.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@
 #define BTF_PATH "/sys/kernel/btf/vmlinux"
 #define LOCKDOWN_PATH "/sys/kernel/security/lockdown"
 #define SMALL_FILE_MAX (64u << 10)
+#define HOST_PID_NAMESPACE 0xEFFFFFFCu /* inode: PROC_PID_INIT_INO of the kernel's proc_ns.h */
 
 /* The text of a small file; empty when it cannot be read. The caller deinits `b`. */
 static struct str small_file(struct buf *b, const char *path)
@@ -190,4 +192,15 @@ enum status probe_sampling(struct err *e)
 			"the kernel's type information (" BTF_PATH ") is missing: a kernel built "
 			"with CONFIG_DEBUG_INFO_BTF is needed, and /sys must be mounted");
 	return OK;
+}
+
+enum status probe_pid_namespace(struct err *e)
+{
+	struct stat st;
+	if (stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == HOST_PID_NAMESPACE)
+		return OK;
+	return err_set(e, E_UNSUPPORTED,
+		"this PID namespace is not the host's, and samples have the host's pids: give the "
+		"container the host's (podman run --pid=host, docker run --pid=host, hostPID: true "
+		"in Kubernetes)");
 }

@@ -10,6 +10,10 @@
  * missing, and how to get it. Leaves nothing behind. */
 NODISCARD enum status probe_sampling(struct err *e);
 
+/* Samples carry pids of the host. E_UNSUPPORTED: this process sees others in /proc, and `e` says
+ * what to do. OK also where /proc does not tell. */
+NODISCARD enum status probe_pid_namespace(struct err *e);
+
 /* `what` (a gerund: "loading an eBPF program") failed with errno `error`: the sentence and its
  * status. */
 enum status probe_explain(const char *what, int error, struct err *e);
