@@ -320,6 +320,7 @@ def parse(arguments):
 
 def main(arguments):
     mode, folders = parse(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what is compiled beside ends, too
     os.makedirs("build", exist_ok=True)
     lock = open("build/.tests-lock", "w", encoding="utf-8")
     try:

@@ -147,7 +147,9 @@ static struct str settings(net_handler_fn *fn, const char *tenant, struct buf *m
 	bool failed = a.out.status != OK;
 	size_t len = failed ? strlen(a.out.message) : a.out.body.len;
 	CHECK(len < sizeof(body));
-	memcpy(body, failed ? (const void *)a.out.message : (const void *)a.out.body.data, len);
+	if (len)
+		memcpy(body, failed ? (const void *)a.out.message : (const void *)a.out.body.data,
+			len);
 	body[len] = 0;
 	ask_deinit(&a);
 	buf_clear(message);
