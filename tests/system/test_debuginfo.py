@@ -607,15 +607,21 @@ def check_verb(c, directory, subject, options):
     client.close()
     c.check(run("buildid", debug) == (0, subject.build_id + "\n", ""), "the build id")
     c.check(upload("--no-initiate", debug)[1].endswith(FIRST + "\n"), "asked only")
-    c.check(upload(debug) == (0, "", ""), "uploaded")
+
+    def uploaded(code, out, err):
+        said = re.escape(f'Uploaded "{debug}" with build id {subject.build_id}: ') + "[1-9][0-9]* bytes\n"
+        return (code, err) == (0, "") and re.fullmatch(said, out)
+
+    c.check(uploaded(*upload(debug)), "uploaded")
     want = ["spin<long>", "work"]
     named = wait_for(lambda: [n.split("(")[0] for n in names(firn)] == want)
     c.check(named, f"named after the upload: {names(firn)}")
     code, out, _ = upload(debug)
     c.check(code == 0 and out.endswith(THERE + "\n"), f"not twice: {out}")
-    c.check(upload("--force", debug) == (0, "", ""), "but forced")
+    c.check(uploaded(*upload("--force", debug)), "but forced")
     c.check(run("source", debug, archive)[0] == 0, "an archive of its sources")
-    c.check(upload("--type=sources", "--build-id", subject.build_id, archive) == (0, "", ""), "sources uploaded")
+    code, out, err = upload("--type=sources", "--build-id", subject.build_id, archive)
+    c.check((code, err) == (0, "") and out.startswith("Uploaded "), f"sources uploaded: {out}")
     answer = source_report(firn, subject.build_id, subject.source)
     c.check(answer[:3] == (0, "", CODE) and len(answer[3]) > 100, f"the text: {answer[:3]}")
     large = os.path.join(directory, "large")
