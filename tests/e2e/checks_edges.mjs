@@ -83,7 +83,7 @@ export const edgeChecks = {
 		const name = await hoverName(page, await someFrame(page, 3));
 		await page.keyboard.press("/");
 		await page.keyboard.type(`"${name}"`);
-		await waitParameter(page, "search", "set");
+		await waitParameter(page, "search", `"${name}"`); // the whole text, not a part of it
 		await page.waitForSelector("[data-testid=search-share]:has-text('matched')");
 		const share = (await textOf(page, "[data-testid=search-share]")).split(",")[0];
 		const zoom = parameter(page, "zoom");
