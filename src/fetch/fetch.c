@@ -346,10 +346,14 @@ static enum status set_pem(
 	return ok ? OK : err_set(e, E_UNAVAILABLE, "%s is empty", path);
 }
 
-static enum status set_tls(struct fetch *f, struct err *e)
+static enum status set_tls(struct fetch *f, const char *url, struct err *e)
 {
 	const struct fetch_config *c = &f->config;
-	const char *ca_file = c->ca_file ? c->ca_file : getenv("SSL_CERT_FILE");
+	/* A redirect may lead to https. */
+	bool may_need_it = c->follow_redirects || str_starts(str_of(url), STR("https://"));
+	const char *ca_file = c->ca_file    ? c->ca_file
+			      : may_need_it ? getenv("SSL_CERT_FILE")
+					    : NULL;
 	enum status s = OK;
 	SET(f, SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(f, SSL_VERIFYPEER, c->trust_anybody ? 0L : 1L);
@@ -467,7 +471,7 @@ static enum status prepare(
 	enum status s = set_headers(f, content_type, e);
 	if (s == OK)
 		s = set_signature(f, e);
-	return s == OK ? set_tls(f, e) : s;
+	return s == OK ? set_tls(f, url, e) : s;
 }
 
 /* ---- running it ---- */

@@ -90,6 +90,7 @@ static void gets_and_posts(void **state)
 	struct net_server *s = peer_start(&config);
 	char url[200];
 	snprintf(url, sizeof(url), "http://%s/", net_server_address(s));
+	setenv("SSL_CERT_FILE", "/none", 1); /* is not needed */
 	struct fetch *f = fetch_of(url);
 	CLEANUP(buf_deinit) struct buf out;
 	buf_init(&out, 64 << 20);
@@ -121,6 +122,7 @@ static void gets_and_posts(void **state)
 	assert_int_equal(fetch_get(f, "/show/a b", MINUTE, &code, &out, &e), E_INVALID);
 	assert_int_equal(fetch_get(f, "/show/a\r\nb: c", MINUTE, &code, &out, &e), E_INVALID);
 	fetch_free(f);
+	unsetenv("SSL_CERT_FILE");
 	/* Whole URLs, and a server that comes back. */
 	snprintf(url, sizeof(url), "http://%s/show/x", net_server_address(s));
 	CHECK_OK(fetch_new(&(struct fetch_config){ 0 }, &f, &e), &e);
@@ -435,6 +437,11 @@ static void speaks_tls(void **state)
 	CHECK(strstr(e.text, "/none"));
 	fetch_trust(f, NULL, true);
 	CHECK_OK(fetch_get(f, "/show/x", MINUTE, &code, &out, &e), &e);
+	fetch_free(f);
+	setenv("SSL_CERT_FILE", "/none", 1);
+	f = fetch_of(url);
+	assert_int_equal(fetch_get(f, "/show/x", MINUTE, &code, &out, &e), E_UNAVAILABLE);
+	CHECK(strstr(e.text, "/none"));
 	fetch_free(f);
 	setenv("SSL_CERT_FILE", cert_path, 1);
 	f = fetch_of(url);
