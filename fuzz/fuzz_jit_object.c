@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of GDB's interface. Properties: what is found covers the address and has a name that is
- * not too long; reading it twice adds the same functions again.
+ * Objects of GDB's interface: ELF files and Erlang's. Properties: what is found covers the address
+ * and has a name that is not too long; reading it twice adds the same functions again.
  */
 #include "fuzz/fuzz.h"
 
@@ -14,7 +14,7 @@ static enum status read_all(struct jit_map *m, struct str bytes)
 	do {
 		last = next;
 		s = jit_object_read(m, bytes, 5, &next, NULL);
-		FUZZ_CHECK(next == 0 || next == last + JIT_OBJECT_SYMBOLS_MAX);
+		FUZZ_CHECK(next == 0 || next > last);
 	} while (next);
 	return s;
 }

@@ -104,12 +104,12 @@ NODISCARD enum status jit_dump_read(struct jit_dump *d, struct jit_map *m, struc
 /* A larger object is none. */
 #define JIT_OBJECT_BYTES_MAX ((size_t)8 << 20)
 
-/* Symbols that are looked at by one call. */
+/* Symbols, or ranges of Erlang's code, that are looked at by one call. */
 #define JIT_OBJECT_SYMBOLS_MAX 1024u
 
-/* The functions of an ELF object that is loaded, as it lies in memory: `since_ns` as above. Lines
- * are not read. *next: the symbol to begin with, 0 at first; then to go on with, 0 when all were
- * read. E_CORRUPT: it is no such object; counted as bad. */
+/* The functions of an object that is loaded, as it lies in memory: an ELF file, whose lines are not
+ * read, or what Erlang registers. `since_ns` as above. *next: where to begin, 0 at first; then to
+ * go on, 0 when all were read. E_CORRUPT: it is no such object; counted as bad. */
 NODISCARD enum status jit_object_read(
 	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);
 

@@ -29,3 +29,7 @@ bool jit_map_add_lines(
 bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *to);
 /* Something could not be read. */
 void jit_map_add_bad(struct jit_map *m);
+
+/* What jit_object_read() does, of an object that is no ELF file: Erlang's. *next: the byte. */
+NODISCARD enum status beam_read(
+	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);

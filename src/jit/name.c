@@ -158,11 +158,19 @@ static bool parse_jvm(struct str s, struct jit_name *out)
 	return true;
 }
 
-/* BEAM: "$lists:foldl/3" in perf maps, "lists:foldl/3-CodeInfoPrologue" in jitdumps */
+/* BEAM: "$lists:foldl/3" in perf maps, "lists:foldl/3-CodeInfoPrologue" in jitdumps,
+ * "global::call_bif_shared" of what all modules use */
 static bool parse_beam(struct str s, struct jit_name *out)
 {
 	size_t slash;
 	uint64_t arity;
+	struct str global = s;
+	(void)take(&global, STR("$"));
+	if (str_starts(global, STR("global::"))) {
+		out->kind = FRAME_BEAM;
+		out->function = global;
+		return true;
+	}
 	bool is_beam = take(&s, STR("$")) || str_ends(s, STR("-CodeInfoPrologue")) ||
 		       (str_index(s, '(') == s.len && str_index(s, ' ') == s.len);
 	size_t colon = str_index(s, ':');

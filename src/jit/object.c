@@ -103,13 +103,15 @@ enum status jit_object_read(
 	struct object o = { .bytes = bytes };
 	Elf64_Shdr s;
 	bool is_read = read_at(bytes, 0, &o.head, sizeof(o.head));
-	if (!is_read || memcmp(o.head.e_ident, ELFMAG, SELFMAG) != 0 ||
-		o.head.e_ident[EI_CLASS] != ELFCLASS64 || o.head.e_ident[EI_DATA] != ELFDATA2LSB ||
-		o.head.e_shentsize != sizeof(s)) {
+	if (bytes.len < SELFMAG || memcmp(bytes.p, ELFMAG, SELFMAG) != 0)
+		return beam_read(m, bytes, since_ns, next, e);
+	if (!is_read || o.head.e_ident[EI_CLASS] != ELFCLASS64 ||
+		o.head.e_ident[EI_DATA] != ELFDATA2LSB || o.head.e_shentsize != sizeof(s)) {
 		jit_map_add_bad(m);
 		*next = 0;
 		return err_set(e, E_CORRUPT,
-			"object of %zu bytes: no ELF file of 64 bits, or without sections",
+			"object of %zu bytes: an ELF file that is not of 64 bits, or without "
+			"sections",
 			bytes.len);
 	}
 	for (uint32_t i = 0; section_at(&o, i, &s); i++)

@@ -153,6 +153,31 @@ static void reads_no_library_of_the_dynamic_linker(void **state)
 	CHECK(count > 1);
 }
 
+/* Erlang's: each byte that makes it one. */
+static void lists_objects_of_erlang(void **state)
+{
+	(void)state;
+	static char module[128];
+	struct registered_entry entry = { .object = module, .bytes = sizeof(module) };
+	module[0] = 1;
+	module[24] = 4;
+	memcpy(module + 26, "fib", 4);
+	memcpy(module + 26 + 4 + 6 + 14, "fib::codeHeader", 16);
+	__jit_debug_descriptor.first = &entry;
+	assert_int_equal(list(), 1);
+	CHECK(found[0].address == at(module) && found[0].bytes == sizeof(module));
+	static const uint8_t needed[] = { 0, 1, 24, 25, 26, 29, 50, 53, 54 };
+	for (size_t i = 0; i < sizeof(needed); i++) {
+		module[needed[i]] ^= 64;
+		assert_int_equal(list(), 0);
+		module[needed[i]] ^= 64;
+	}
+	entry.bytes = sizeof(Elf64_Ehdr);
+	assert_int_equal(list(), 1);
+	entry.bytes--;
+	assert_int_equal(list(), 0);
+}
+
 /* It says that it is larger than what is mapped. */
 static void reads_up_to_what_is_mapped(void **state)
 {
@@ -177,4 +202,5 @@ TEST_MAIN(cmocka_unit_test_setup(lists_what_is_registered, begin),
 	cmocka_unit_test_setup(reads_an_object_and_no_more, begin),
 	cmocka_unit_test_setup(reads_no_entry_that_is_not_in_a_list, begin),
 	cmocka_unit_test_setup(reads_no_library_of_the_dynamic_linker, begin),
+	cmocka_unit_test_setup(lists_objects_of_erlang, begin),
 	cmocka_unit_test_setup(reads_up_to_what_is_mapped, begin))

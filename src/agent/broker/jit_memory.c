@@ -47,13 +47,36 @@ static bool read_all(int memory, uint64_t at, void *out, size_t len)
 	return at <= INT64_MAX && pread(memory, out, len, (off_t)at) == (ssize_t)len;
 }
 
+/* Erlang's (src/jit/beam.c): a head that ends with a name, and the first range, whose name begins
+ * with that one and "::". */
+static bool is_beam(const char *head, size_t len)
+{
+	enum { NAME_AT = 26, PADDING = 6, RANGE_NAME_AT = 14 };
+	uint32_t kind;
+	uint16_t name_bytes;
+	memcpy(&kind, head, sizeof(kind));
+	memcpy(&name_bytes, head + NAME_AT - sizeof(name_bytes), sizeof(name_bytes));
+	const char *name = head + NAME_AT;
+	size_t range_name_at = (size_t)NAME_AT + name_bytes + PADDING + RANGE_NAME_AT;
+	if (kind != 1 || name_bytes < 2 || range_name_at + name_bytes + 1 > len)
+		return false;
+	const char *of_range = head + range_name_at;
+	return memchr(name, 0, name_bytes) == name + name_bytes - 1 &&
+	       memcmp(name, of_range, name_bytes - 1u) == 0 &&
+	       memcmp(of_range + name_bytes - 1, "::", 2) == 0;
+}
+
 static bool is_object(int memory, const struct entry *e)
 {
-	char magic[SELFMAG];
-	return e->bytes >= sizeof(Elf64_Ehdr) && e->bytes <= JIT_MEMORY_BYTES_MAX &&
-	       e->address <= INT64_MAX - e->bytes &&
-	       read_all(memory, e->address, magic, sizeof(magic)) &&
-	       memcmp(magic, ELFMAG, SELFMAG) == 0;
+	char head[1280];
+	if (e->bytes < sizeof(Elf64_Ehdr) || e->bytes > JIT_MEMORY_BYTES_MAX ||
+		e->address > INT64_MAX - e->bytes ||
+		!read_all(memory, e->address, head, sizeof(Elf64_Ehdr)))
+		return false;
+	if (memcmp(head, ELFMAG, SELFMAG) == 0)
+		return true;
+	size_t len = (size_t)MIN(e->bytes, (uint64_t)sizeof(head));
+	return read_all(memory, e->address, head, len) && is_beam(head, len);
 }
 
 static bool is_descriptor(int memory, uint64_t at, struct descriptor *out)
