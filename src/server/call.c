@@ -41,7 +41,7 @@ void server_query_end(struct server_query *q, enum status status)
 	atomic_fetch_sub(&m->queries_running, 1);
 	if (status != OK)
 		metric_add(&m->queries_failed, 1);
-	metric_add(&m->query_ms, (uint64_t)((clock_monotonic_ns() - q->begun_ns) / NS_PER_MS));
+	metric_add(&m->query_ns, (uint64_t)(clock_monotonic_ns() - q->begun_ns));
 }
 
 enum status server_call_no_memory(struct server_call *c)
