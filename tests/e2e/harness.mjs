@@ -50,9 +50,15 @@ function firstLine(child, pattern, waitMs) {
 	});
 }
 
+/** Whether a process that was started is gone, by itself or by a signal. */
+const isGone = (child) => child.exitCode !== null || child.signalCode !== null;
+
+/** How a process ended, in words. */
+const howItEnded = (child) => (child.signalCode ? `ended by ${child.signalCode}` : `ended with exit code ${child.exitCode}`);
+
 function stopper(child, then = () => {}) {
 	return async () => {
-		if (child.exitCode === null) {
+		if (!isGone(child)) {
 			const ended = new Promise((resolve) => child.on("exit", resolve));
 			child.kill("SIGTERM");
 			const timer = setTimeout(() => child.kill("SIGKILL"), 90_000);
@@ -82,6 +88,8 @@ export async function startFirn(program) {
 	child.stdout.on("data", listen);
 	child.stderr.on("data", listen);
 	const stop = stopper(child, () => rmSync(folder, { recursive: true, force: true }));
+	/** "" while it runs; else how it ended, and what it said last. */
+	const gone = () => (isGone(child) ? `firn up ${howItEnded(child)}: ${said}` : "");
 	const end = Date.now() + 120_000;
 	while (Date.now() < end) {
 		const url = /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0];
@@ -92,15 +100,27 @@ export async function startFirn(program) {
 				() => false,
 			));
 		if (ok) {
-			return { url, stop };
+			return { url, stop, gone };
 		}
-		if (child.exitCode !== null) {
+		if (isGone(child)) {
 			break;
 		}
 		await new Promise((resolve) => setTimeout(resolve, 200));
 	}
+	const why = gone() || `firn up is not ready: ${said}`;
 	await stop();
-	throw new Error(`firn up is not ready: ${said}`);
+	throw new Error(why);
+}
+
+/**
+ * Makes a page as slow as one on a machine that has other work: its processor `rate` times slower, and 200 ms
+ * between the letters that are typed, so that each half of a word is an answer of its own.
+ */
+export async function slowDown(page, rate) {
+	const cdp = await page.context().newCDPSession(page);
+	await cdp.send("Emulation.setCPUThrottlingRate", { rate });
+	const type = page.keyboard.type.bind(page.keyboard);
+	page.keyboard.type = (text, options) => type(text, { delay: 200, ...options });
 }
 
 /** Listens for what no check may cause: console errors, exceptions, requests to other hosts. */

@@ -5,7 +5,9 @@
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
 // check, with the time it took, and "N passed, N failed, N skipped". Files of checks go side by side, each in
 // a browser context of its own (--lanes N at once: 3 over made samples, 1 over a real server, whose answers
-// take most of the time); the checks of a file one after the other. Exit code 77 (skipped) without Chromium or node_modules.
+// take most of the time); the checks of a file one after the other. --slow N makes the page N times slower and
+// types slowly: a check that fails so depends on time. --only NAME|NAME are the checks with such a part in their
+// name. Exit code 77 (skipped) without Chromium or node_modules.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,7 +23,7 @@ import { readerChecks } from "./checks_reader.mjs";
 import { saveChecks } from "./checks_save.mjs";
 import { taskChecks } from "./checks_tasks.mjs";
 import { timeChecks } from "./checks_time.mjs";
-import { openBrowser, startFirn, startMock, watch } from "./harness.mjs";
+import { openBrowser, slowDown, startFirn, startMock, watch } from "./harness.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 
@@ -52,6 +54,9 @@ const firn = argument("firn");
 const url = argument("url");
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
+/** How many times slower the page is than this machine. */
+const SLOW = Number(argument("slow")) || 1;
+
 /** Files that are looked at at once. */
 const LANES = Number(argument("lanes")) || (firn || url ? 1 : 3);
 
@@ -67,6 +72,9 @@ async function one(name, run) {
 	const context = await browser.newContext({ viewport: { width: 1366, height: 800 } });
 	const page = await context.newPage();
 	page.setDefaultTimeout(60_000);
+	if (SLOW > 1) {
+		await slowDown(page, SLOW);
+	}
 	const seen = watch(page);
 	const begun = Date.now();
 	const took = () => `${((Date.now() - begun) / 1000).toFixed(1).padStart(5)} s`;
@@ -84,6 +92,11 @@ async function one(name, run) {
 	} finally {
 		await context.close();
 	}
+	const gone = server.gone?.();
+	if (gone && !counts.gone) {
+		counts.gone = true;
+		console.log(`        ${gone.replace(/\n/g, "\n        ")}`);
+	}
 }
 
 let server;
@@ -94,7 +107,7 @@ try {
 	const next = files.values();
 	const lane = async () => {
 		for (const file of next) {
-			for (const [name, run] of Object.entries(file)) {
+			for (const [name, run] of counts.gone ? [] : Object.entries(file)) {
 				await one(name, run);
 			}
 		}
