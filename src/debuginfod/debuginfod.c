@@ -99,9 +99,12 @@ static enum status add_server(struct debuginfod *d, struct str text, struct err 
 	bool http = str_starts(text, STR("http://")) || str_starts(text, STR("https://"));
 	bool other = !http && str_index(text, ':') < text.len &&
 		     str_starts(str_sub(text, str_index(text, ':'), 3), STR("://"));
-	if (other || text.len > sizeof(r->url) - 200)
+	if (other || text.len > sizeof(r->url) - 200) {
+		size_t at = str_rindex(text, '@'); /* a password may lie before it */
+		text = at < text.len ? str_sub(text, at + 1, text.len) : text;
 		return err_set(e, E_INVALID, "%.*s is not an http:// or https:// address",
 			STR_ARG(str_sub(text, 0, 80)));
+	}
 	snprintf(r->url, sizeof(r->url), "%s%.*s", http ? "" : "https://", STR_ARG(text));
 	d->remote_count++;
 	const struct fetch_config c = { .follow_redirects = true };

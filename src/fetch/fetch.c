@@ -95,6 +95,18 @@ static bool is_plain(struct str s)
 	return s.len > 0;
 }
 
+/* A host, and perhaps ":" and the digits of a port. */
+static bool names_host(struct str s)
+{
+	struct str host = host_of(s);
+	if (!is_plain(s) || !host.len)
+		return false;
+	for (size_t i = host.len + 1; i < s.len; i++)
+		if (s.p[i] < '0' || s.p[i] > '9')
+			return false;
+	return true;
+}
+
 static enum status take_unix(struct fetch *f, struct str path, struct err *e)
 {
 	if (!path.len || path.len >= sizeof(((struct sockaddr_un *)0)->sun_path))
@@ -109,6 +121,8 @@ static enum status take_unix(struct fetch *f, struct str path, struct err *e)
 static enum status take_address(struct fetch *f, const char *address, struct err *e)
 {
 	const char *colon = strstr(address, "://");
+	const char *at = strrchr(address, '@');
+	const char *shown = at ? at + 1 : address; /* a password may lie before it */
 	struct str rest = str_of(address);
 	snprintf(f->name, sizeof(f->name), "%s", address);
 	if (str_starts(rest, STR("unix:")))
@@ -122,12 +136,13 @@ static enum status take_address(struct fetch *f, const char *address, struct err
 		return err_set(e, E_INVALID, "address of %.*s: no user or password goes into it",
 			STR_ARG(host_of(rest)));
 	if (!is_known)
-		return err_set(e, E_INVALID, "address \"%s\": only http:// and https:// are known",
-			address);
-	if (!is_plain(rest) || !host_of(rest).len)
-		return err_set(e, E_INVALID, "address \"%s\" names no host", address);
+		return err_set(
+			e, E_INVALID, "address \"%s\": only http:// and https:// are known", shown);
+	if (!names_host(rest))
+		return err_set(e, E_INVALID,
+			"address \"%s\" names no host, or its port is no number", shown);
 	if (rest.len + strlen(scheme) >= sizeof(f->base))
-		return err_set(e, E_LIMIT, "address \"%.60s…\" is too long", address);
+		return err_set(e, E_LIMIT, "address \"%.60s…\" is too long", shown);
 	snprintf(f->base, sizeof(f->base), "%s%.*s", scheme, STR_ARG(rest));
 	f->is_local = is_this_host(host_of(rest));
 	return OK;

@@ -269,14 +269,16 @@ static void fetches_sources(void **state)
 static void refuses_servers(void **state)
 {
 	(void)state;
-	static const char *const bad[] = { "file:///srv", "ftp://h", "", "ima:enforcing" };
+	static const char *const bad[] = { "file:///srv", "ftp://h", "", "ima:enforcing",
+		"ftp://user:hidden/more@h" };
 	for (size_t i = 0; i < ARRAY_COUNT(bad); i++) {
 		const char *const list[] = { bad[i], NULL };
 		const struct debuginfod_config config = { .servers = list,
 			.dir = "/tmp/firn-test-debuginfod-none" };
 		struct debuginfod *d = NULL;
 		struct err e = { 0 };
-		CHECK(debuginfod_open(&config, &d, &e) == E_INVALID && e.text[0]);
+		CHECK(debuginfod_open(&config, &d, &e) == E_INVALID && e.text[0] &&
+			!strstr(e.text, "hidden"));
 	}
 }
 

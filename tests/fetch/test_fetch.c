@@ -402,6 +402,9 @@ static void refuses_addresses(void **state)
 		{ "http:///x", "names no host" },
 		{ "http://user:hidden@host:1/x", "address of host: no user or password" },
 		{ "ftp://user:hidden@host:1/x", "address of host: no user or password" },
+		{ "ftp://user:hidden/more@host:1/x", "address \"host:1/x\": only http://" },
+		{ "http://user:hidden/more@host:1/x", "address \"host:1/x\" names no host" },
+		{ "http://host:80x", "names no host, or its port is no number" },
 		{ "ftp://host", "only http:// and https://" },
 	};
 	FOR_EACH_CASE (x, cases) {
