@@ -21,7 +21,7 @@ enum status server_query_begin(
 	atomic_fetch_add(&s->metrics.queries_running, 1);
 	if (!s->store)
 		return OK;
-	int64_t until = MIN(out->begun_ns + SERVER_TURN_MAX_NS, r->deadline_ns);
+	int64_t until = MIN(out->begun_ns + SERVER_MEMORY_TURN_MAX_NS, r->deadline_ns);
 	enum status st = store_query_init(
 		&out->query, s->store, until, server_client_gone, (void *)(uintptr_t)r, e);
 	out->engine.samples = &out->query.base;

@@ -180,10 +180,15 @@ net_stream_fn server_health_watch;
 net_stream_fn server_reflect;
 
 /* call.c */
+/* So long a request waits for a worker. A refusal costs it its place among those that wait, so this
+ * is near what the page (90 s) and the command line (120 s) give an answer; a client that leaves
+ * before takes its request along. */
+#define SERVER_TURN_MAX_NS ((int64_t)60 * 1000000000)
+/* So long a query that has a worker waits for memory. */
+#define SERVER_MEMORY_TURN_MAX_NS ((int64_t)30 * 1000000000)
 /* Around each query: counted, timed; it waits its turn for memory as long as its client does, at
- * most SERVER_TURN_MAX_NS. server_query_end() always follows; while server_query_again() says so,
- * the answer is made anew. */
-#define SERVER_TURN_MAX_NS ((int64_t)30 * 1000000000)
+ * most SERVER_MEMORY_TURN_MAX_NS. server_query_end() always follows; while server_query_again()
+ * says so, the answer is made anew. */
 struct server_query {
 	struct server *s;
 	int64_t begun_ns;
