@@ -24,6 +24,7 @@
 #define AGENT_RUNTIME_GO 128u
 #define AGENT_RUNTIME_LUA 256u
 #define AGENT_RUNTIME_LUAJIT 512u
+#define AGENT_RUNTIME_BEAM 1024u
 #define AGENT_RUNTIMES_ALL UINT32_MAX
 
 struct agent_config {

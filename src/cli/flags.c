@@ -232,7 +232,7 @@ static const struct cli_option profiling_options[] = {
 		  "off-cpu. Needs --off-cpu-threshold." },
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
-	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, luajit, "
+	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, luajit, beam, "
 		  "labels (of Go's goroutines), "
 		  "all or none. Default: all. parca-agent's other names are accepted and select "
 		  "nothing. none also leaves out the names of JIT code." },

@@ -291,7 +291,7 @@ static const struct {
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
 	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 },
 	{ "lua", AGENT_RUNTIME_LUA }, { "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO },
-	{ "beam", 0 }, { "luajit", AGENT_RUNTIME_LUAJIT } };
+	{ "beam", AGENT_RUNTIME_BEAM }, { "luajit", AGENT_RUNTIME_LUAJIT } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {

@@ -59,6 +59,7 @@ NODISCARD enum status version_in_constants(
 	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status beam_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status luajit_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status lua_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status go_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

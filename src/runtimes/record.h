@@ -22,6 +22,7 @@ enum runtime_kind {
 	RUNTIME_GO = 7,
 	RUNTIME_LUA = 8,
 	RUNTIME_LUAJIT = 9,
+	RUNTIME_BEAM = 10,
 	RUNTIME_KIND_COUNT,
 };
 

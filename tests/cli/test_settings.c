@@ -125,7 +125,7 @@ static void has_defaults(void **state)
 #define ALL                                                                                      \
 	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
 		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO | AGENT_RUNTIME_LUA |   \
-		AGENT_RUNTIME_LUAJIT)
+		AGENT_RUNTIME_LUAJIT | AGENT_RUNTIME_BEAM)
 
 static const struct {
 	const char *name, *flags;
@@ -150,6 +150,7 @@ static const struct {
 	{ "Ruby switched off", "--ruby-unwinding-disable", ALL & ~AGENT_RUNTIME_RUBY, false },
 	{ "Lua", "--tracers lua", AGENT_RUNTIME_LUA, false },
 	{ "LuaJIT", "--tracers luajit", AGENT_RUNTIME_LUAJIT, false },
+	{ "Erlang", "--tracers beam", AGENT_RUNTIME_BEAM, false },
 	{ "Lua switched off", "--lua-unwinding-disable",
 		ALL & ~(AGENT_RUNTIME_LUA | AGENT_RUNTIME_LUAJIT), false },
 	{ "PHP switched off", "--php-unwinding-disable", ALL & ~AGENT_RUNTIME_PHP, false },

@@ -126,7 +126,7 @@ static __always_inline __u64 hotspot_check(const struct hotspot_process *p)
 /* Does its code lie in memory without a file? */
 static __always_inline int runtime_makes_code(const struct runtime_record *r)
 {
-	return r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8;
+	return r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8 || r->kind == RUNTIME_BEAM;
 }
 
 /* 0: no record of such a runtime is there. */
@@ -255,7 +255,7 @@ __noinline int hotspot_read_process(__u32 index)
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
 	if (!h || !r || !config.walk_runtimes)
 		return 0;
-	if (r->kind == RUNTIME_V8) {
+	if (r->kind != RUNTIME_HOTSPOT) {
 		h->process.v8_root = h->root;
 		return 1;
 	}

@@ -186,6 +186,8 @@ struct code_walk {
 	__u64 left_hash;
 	__u32 is_trace;    /* what was met is code of LuaJIT's, not its interpreter */
 	__u32 is_no_trace; /* memory without a file was found not to be LuaJIT's */
+	__u32 is_in_beam;  /* the walk is on the stack of an Erlang process, its frame recorded */
+	__u32 is_no_beam;  /* whose that is was not found */
 };
 
 /* The language runtime of this stack. A stack that meets several shows the frames of the first. */

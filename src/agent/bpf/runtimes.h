@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include "beam.h"
 #include "go.h"
 #include "hotspot.h"
 #include "lua.h"
@@ -34,7 +35,7 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 {
 	__u32 index = m->runtime - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
-	if (!config.walk_runtimes || !r || r->kind == RUNTIME_HOTSPOT ||
+	if (!config.walk_runtimes || !r || r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_BEAM ||
 		offset - r->text_from >= r->text_bytes)
 		return 0;
 	if (r->kind == RUNTIME_V8) {
@@ -84,6 +85,8 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 {
 	if (!config.walk_runtimes || !settings.has_code_runtimes)
 		return 0;
+	if (beam_is_met(w))
+		return beam_begin(w, m, address);
 	if (w->code.is_anywhere && m->kind != MAPPING_ANONYMOUS)
 		return 0;
 	w->code.native = 0;
@@ -200,6 +203,8 @@ static __always_inline int runtime_code_step(struct walk *w)
 		return STACK_END_NONE;
 	}
 	const struct runtime_record *r = hotspot_record(w);
+	if (w->runtime.stage == RUNTIME_CODE && r && r->kind == RUNTIME_BEAM)
+		return beam_step(0);
 	if (w->runtime.stage == RUNTIME_FIND || !r || r->kind != RUNTIME_V8)
 		return hotspot_step(0);
 	w->runtime.stage = RUNTIME_NATIVE;

@@ -633,7 +633,7 @@ enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 {
 	if (!sampler_walks_runtimes(s))
 		return OK;
-	if (r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8)
+	if (r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8 || r->kind == RUNTIME_BEAM)
 		s->skeleton->bss->settings.has_code_runtimes = 1;
 	if (r->kind == RUNTIME_RUBY)
 		s->skeleton->bss->settings.has_ruby = 1;
