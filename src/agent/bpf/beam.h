@@ -8,8 +8,8 @@
  * was made the stack pointer is in it; functions in C run on the stack of their thread, and the
  * code that has called them takes the process' stack pointer from its structure when they return.
  * Each word of such a stack says by its two low bits what it is: 0 is a return address, or a saved
- * frame pointer (+JPfp true), which lies in the same stack. So it is read word by word, with frame
- * pointers or without.
+ * frame pointer (+JPperf true), which lies in the same stack. So it is read word by word, with
+ * frame pointers or without.
  *
  * The structure is in r13, which functions in C save. It is believed where it has a heap: its
  * beginning, its end, another word, and its size, which must be the distance of the two.
