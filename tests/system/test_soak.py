@@ -9,9 +9,11 @@ that nobody saw before. Ends with one JSON line: by how much the resident memory
 quarter of the run to the last. At the end every sample that was acknowledged is counted.
 """
 
+import collections
 import http.client
 import json
 import random
+import re
 import shutil
 import sys
 import tempfile
@@ -132,6 +134,7 @@ class Asker(threading.Thread):
     def __init__(self, server):
         super().__init__()
         self.server, self.answered, self.refused, self.slowest = server, 0, 0, 0.0
+        self.reasons = collections.Counter()
         self.errors = []
         self.stopping = threading.Event()
 
@@ -146,6 +149,8 @@ class Asker(threading.Thread):
                 text = error.read()[:200]
                 if error.code in (404, 422, 503):  # nothing yet, or over the budget: said so
                     self.refused += 1
+                    words = re.sub(r"[0-9.]+", "N", text.decode(errors="replace"))
+                    self.reasons[f"{path}: {error.code} {words}"] += 1
                 else:
                     self.errors.append(f"{path}: {error.code} {text}")
             except OSError as error:
@@ -224,6 +229,8 @@ def main():
             f"{batches} batches, {rate:.0f} samples a second, {refused} refused for now, "
             f"{asker.answered} questions answered and {asker.refused} refused, slowest {asker.slowest:.1f} s"
         )
+        for reason, count in asker.reasons.most_common(9):
+            print(f"{count} times {reason}")
         checks.check(not errors, f"nobody saw an error ({errors[:3]})")
         checks.check(batches > seconds, "batches were acknowledged all the time")
         stored = server.metric("firn_store_samples_total")
