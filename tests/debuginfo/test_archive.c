@@ -12,7 +12,7 @@
 static char dir[64];
 static char long_name[300];
 
-static void shell(const char *format, ...)
+PRINTF(1, 2) static void shell(const char *format, ...)
 {
 	char command[2048];
 	va_list args;

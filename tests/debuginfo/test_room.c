@@ -72,7 +72,7 @@ static void what_is_announced_takes_no_room(void **state)
 	CHECK(metric("firn_debuginfo_bytes") == 10 && has(&a, STR("here first")));
 }
 
-static void shell(const char *format, ...)
+PRINTF(1, 2) static void shell(const char *format, ...)
 {
 	char command[512];
 	va_list args;

@@ -115,7 +115,7 @@ static inline enum status answers_read(
 	for (size_t i = 0; discover_kinds[i]; i++)
 		if (strcmp(discover_kinds[i]->key, key) == 0)
 			return discover_read(discover_kinds[i], root, out, e);
-	CHECK(!"a discovery of this name");
+	fail_msg("no discovery is named %s", key);
 	return E_NOTFOUND;
 }
 

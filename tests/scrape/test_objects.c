@@ -9,8 +9,8 @@ static void survives_strange_objects(void **state)
 	(void)state;
 	static const char *const objects[] = { "{}", "[]", "\"x\"", "null",
 		"{\"metadata\":[],\"status\":\"x\",\"spec\":[1]}",
-		"{\"metadata\":{\"labels\":[1,2],\"annotations\":\"x\",\"ownerReferences\":{\"a\":"
-		"1}}}",
+		"{\"metadata\":{\"labels\":[1,2],\"annotations\":\"x\"}}",
+		"{\"metadata\":{\"ownerReferences\":{\"a\":1}}}",
 		"{\"spec\":{\"containers\":{\"a\":[]}},\"status\":{\"conditions\":[[],{}]}}" };
 	for (size_t i = 0; i < ARRAY_COUNT(objects); i++) {
 		CLEANUP(discover_found_deinit) struct discover_found f;
