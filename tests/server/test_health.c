@@ -96,7 +96,7 @@ static void writes_figures(void **state)
 	metric_add(&server.metrics.query_ns, 1500000000);
 	for (int ready = 0; ready < 2; ready++) {
 		struct ask a;
-		double cpu, cpu_before = own_cpu_seconds();
+		double cpu = 0, cpu_before = own_cpu_seconds();
 		atomic_store(&server.ready, ready);
 		ask_init(&a, "/metrics", "");
 		server_handle_metrics(&server, &a.r, &a.out);
