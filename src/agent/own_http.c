@@ -15,69 +15,90 @@
 #define HTTP_BODY_MAX 4096
 #define HTTP_CONNECTIONS_MAX 64
 
+/* Counters that the sampler and its BPF program keep themselves: copied when they are asked for. */
+#define SAMPLER_METRICS(X)                                                                    \
+	X(taken, COUNTER, "firn_agent_samples_taken_total",                                   \
+		"Timer interrupts in a task, and threads sampled when they left a CPU.")      \
+	X(off_cpu, COUNTER, "firn_agent_off_cpu_taken_total",                                 \
+		"Threads sampled when they left a CPU.")                                      \
+	X(idle, COUNTER, "firn_agent_idle_ticks_total", "Timer interrupts in the idle task.") \
+	X(user_frames, COUNTER, "firn_agent_user_frames_total", "User frames walked.")        \
+	X(kernel_frames, COUNTER, "firn_agent_kernel_frames_total", "Kernel frames walked.")  \
+	X(notices_lost, COUNTER, "firn_agent_process_events_lost_total",                      \
+		"Execs and exits lost: the ring was full.")                                   \
+	X(stacks, COUNTER, "firn_agent_stacks_copied_total",                                  \
+		"Stacks copied to finish a walk later.")                                      \
+	X(stacks_lost, COUNTER, "firn_agent_stacks_not_copied_total",                         \
+		"Stacks not copied: the ring was too full.")                                  \
+	X(stacks_refused, COUNTER, "firn_agent_stacks_refused_total",                         \
+		"Stacks not copied: too many in a short time.")                               \
+	X(run_ns, COUNTER, "firn_agent_bpf_nanoseconds_total",                                \
+		"Time in the eBPF program that takes samples.")                               \
+	X(cpus, GAUGE, "firn_agent_cpus", "CPUs that are sampled.")                           \
+	X(cpus_renewed, COUNTER, "firn_agent_cpu_events_renewed_total",                       \
+		"Events of CPUs that fired no more, and were made anew: the CPU was away, "   \
+		"or the host slept.")                                                         \
+	X(table_bytes, GAUGE, "firn_agent_unwind_table_bytes",                                \
+		"Kernel memory that unwind tables use.")                                      \
+	X(table_bytes_max, GAUGE, "firn_agent_unwind_table_bytes_max",                        \
+		"What they may use: --bpf-table-memory.")                                     \
+	X(without_room, GAUGE, "firn_agent_unwind_tables_without_room",                       \
+		"Files whose unwind tables have no room: stacks end in them.")                \
+	X(kernel_bytes, GAUGE, "firn_agent_kernel_bytes",                                     \
+		"Kernel memory of all maps and programs.")                                    \
+	X(evicted, COUNTER, "firn_agent_unwind_tables_evicted_total",                         \
+		"Files evicted for room, with their unwind tables.")                          \
+	X(lost_ring, COUNTER, "firn_agent_samples_lost_total{reason=\"ring\"}",               \
+		"Samples lost in the agent.")                                                 \
+	X(lost_busy, COUNTER, "firn_agent_samples_lost_total{reason=\"busy\"}",               \
+		"Samples lost in the agent.")                                                 \
+	X(lost_excluded, COUNTER, "firn_agent_samples_lost_total{reason=\"excluded\"}",       \
+		"Samples lost in the agent.")                                                 \
+	X(lost_off_cpu, COUNTER, "firn_agent_samples_lost_total{reason=\"off_cpu\"}",         \
+		"Samples lost in the agent.")                                                 \
+	X(lost_seen, COUNTER, "firn_agent_samples_lost_total{reason=\"seen\"}",               \
+		"Samples lost in the agent.")                                                 \
+	X(lost_batch, COUNTER, "firn_agent_samples_lost_total{reason=\"batch\"}",             \
+		"Samples lost in the agent.")                                                 \
+	X(lost_relabel, COUNTER, "firn_agent_samples_lost_total{reason=\"relabel\"}",         \
+		"Samples lost in the agent.")
+
+struct sampler_metrics {
+	SAMPLER_METRICS(METRIC_FIELD)
+};
+
 static void write_sampler_metrics(struct agent *a, struct buf *out)
 {
+	static const struct metric_def defs[] = { SAMPLER_METRICS(METRIC_DEF) };
 	struct sampler_stats s;
 	sampler_read_stats(a->sampler, &s);
-	static const char *const reasons[] = { "ring", "busy", "excluded", "off_cpu", "seen",
-		"batch", "relabel" };
-	uint64_t lost[] = { s.bpf.lost_ring, s.bpf.lost_busy, s.bpf.lost_excluded,
-		s.bpf.lost_off_cpu, s.lost_seen, metric_get(&batch_metrics(a->batch)->lost),
-		metric_get(&batch_metrics(a->batch)->dropped) };
-	const struct {
-		const char *name;
-		const char *help;
-		const char *type;
-		uint64_t value;
-	} rows[] = {
-		{ "firn_agent_samples_taken_total",
-			"Timer interrupts in a task, and threads sampled when they left a CPU.",
-			"counter", s.bpf.samples },
-		{ "firn_agent_off_cpu_taken_total", "Threads sampled when they left a CPU.",
-			"counter", s.bpf.off_cpu },
-		{ "firn_agent_idle_ticks_total", "Timer interrupts in the idle task.", "counter",
-			s.bpf.idle },
-		{ "firn_agent_user_frames_total", "User frames walked.", "counter",
-			s.bpf.user_frames },
-		{ "firn_agent_kernel_frames_total", "Kernel frames walked.", "counter",
-			s.bpf.kernel_frames },
-		{ "firn_agent_process_events_lost_total",
-			"Execs and exits lost: the ring was full.", "counter", s.bpf.notices_lost },
-		{ "firn_agent_stacks_copied_total", "Stacks copied to finish a walk later.",
-			"counter", s.bpf.stacks },
-		{ "firn_agent_stacks_not_copied_total", "Stacks not copied: the ring was too full.",
-			"counter", s.bpf.stacks_lost },
-		{ "firn_agent_stacks_refused_total", "Stacks not copied: too many in a short time.",
-			"counter", s.bpf.stacks_refused },
-		{ "firn_agent_bpf_nanoseconds_total",
-			"Time in the eBPF program that takes samples.", "counter", s.bpf.run_ns },
-		{ "firn_agent_cpus", "CPUs that are sampled.", "gauge", s.cpus },
-		{ "firn_agent_cpu_events_renewed_total",
-			"Events of CPUs that fired no more, and were made anew: the CPU was away, "
-			"or the host slept.",
-			"counter", s.cpus_renewed },
-		{ "firn_agent_unwind_table_bytes", "Kernel memory that unwind tables use.", "gauge",
-			s.table_bytes },
-		{ "firn_agent_unwind_table_bytes_max", "What they may use: --bpf-table-memory.",
-			"gauge", a->config.table_bytes_max },
-		{ "firn_agent_unwind_tables_without_room",
-			"Files whose unwind tables have no room: stacks end in them.", "gauge",
-			s.without_room },
-		{ "firn_agent_kernel_bytes", "Kernel memory of all maps and programs.", "gauge",
-			s.kernel_bytes + oom_kernel_bytes(a->oom) },
-		{ "firn_agent_unwind_tables_evicted_total",
-			"Files evicted for room, with their unwind tables.", "counter",
-			s.evicted_tables },
+	const struct sampler_metrics m = {
+		.taken = s.bpf.samples,
+		.off_cpu = s.bpf.off_cpu,
+		.idle = s.bpf.idle,
+		.user_frames = s.bpf.user_frames,
+		.kernel_frames = s.bpf.kernel_frames,
+		.notices_lost = s.bpf.notices_lost,
+		.stacks = s.bpf.stacks,
+		.stacks_lost = s.bpf.stacks_lost,
+		.stacks_refused = s.bpf.stacks_refused,
+		.run_ns = s.bpf.run_ns,
+		.cpus = s.cpus,
+		.cpus_renewed = s.cpus_renewed,
+		.table_bytes = s.table_bytes,
+		.table_bytes_max = a->config.table_bytes_max,
+		.without_room = s.without_room,
+		.kernel_bytes = s.kernel_bytes + oom_kernel_bytes(a->oom),
+		.evicted = s.evicted_tables,
+		.lost_ring = s.bpf.lost_ring,
+		.lost_busy = s.bpf.lost_busy,
+		.lost_excluded = s.bpf.lost_excluded,
+		.lost_off_cpu = s.bpf.lost_off_cpu,
+		.lost_seen = s.lost_seen,
+		.lost_batch = metric_get(&batch_metrics(a->batch)->lost),
+		.lost_relabel = metric_get(&batch_metrics(a->batch)->dropped),
 	};
-	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-		buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %llu\n", rows[i].name, rows[i].help,
-			rows[i].name, rows[i].type, rows[i].name,
-			(unsigned long long)rows[i].value);
-	buf_cstr(out, "# HELP firn_agent_samples_lost_total Samples lost in the agent.\n"
-		      "# TYPE firn_agent_samples_lost_total counter\n");
-	for (size_t i = 0; i < ARRAY_COUNT(lost); i++)
-		buf_printf(out, "firn_agent_samples_lost_total{reason=\"%s\"} %llu\n", reasons[i],
-			(unsigned long long)lost[i]);
+	metrics_write(out, defs, (const metric_value *)&m, ARRAY_COUNT(defs));
 }
 
 static void write_missing_metrics(const struct agent *a, struct buf *out)

@@ -263,27 +263,33 @@ static void write_inlets(
 void ingest_write_metrics(struct ingest *in, struct buf *out)
 {
 	static const struct metric_def defs[] = { INGEST_METRICS(METRIC_DEF) };
+	static const struct metric_def now_defs[] = {
+		{ "firn_ingest_series", "Series that got samples in the last hours.",
+			METRIC_GAUGE },
+		{ "firn_agents", "Agents that pushed in the last five minutes.", METRIC_GAUGE },
+	};
+	static const struct {
+		const char *name, *help;
+		size_t at;
+	} inlets[] = {
+		{ "firn_ingest_requests_total", "Requests of senders.",
+			offsetof(struct ingest_inlet, requests) },
+		{ "firn_ingest_bytes_total", "Bytes of messages, decompressed.",
+			offsetof(struct ingest_inlet, bytes) },
+		{ "firn_ingest_failed_total", "Requests answered with an error.",
+			offsetof(struct ingest_inlet, failed) },
+		{ "firn_ingest_samples_total", "Samples accepted.",
+			offsetof(struct ingest_inlet, samples) },
+	};
+	const metric_value now[] = { series_guard_count(&in->series),
+		agent_list_count(&in->agents, clock_realtime_ns()) };
 	metrics_write(out, defs, (const metric_value *)&in->metrics, ARRAY_COUNT(defs));
-	write_inlets(in, out, "firn_ingest_requests_total", "Requests of senders.",
-		offsetof(struct ingest_inlet, requests));
-	write_inlets(in, out, "firn_ingest_bytes_total", "Bytes of messages, decompressed.",
-		offsetof(struct ingest_inlet, bytes));
-	write_inlets(in, out, "firn_ingest_failed_total", "Requests answered with an error.",
-		offsetof(struct ingest_inlet, failed));
-	write_inlets(in, out, "firn_ingest_samples_total", "Samples accepted.",
-		offsetof(struct ingest_inlet, samples));
+	for (size_t i = 0; i < ARRAY_COUNT(inlets); i++)
+		write_inlets(in, out, inlets[i].name, inlets[i].help, inlets[i].at);
 	for (size_t i = 0; i < in->inlet_count; i++)
 		metrics_write(out, in->inlets[i].protocol->own, in->inlets[i].own,
 			in->inlets[i].protocol->own_count);
-	buf_printf(out,
-		"# HELP firn_ingest_series Series that got samples in the last hours.\n"
-		"# TYPE firn_ingest_series gauge\n"
-		"firn_ingest_series %" PRIu64 "\n"
-		"# HELP firn_agents Agents that pushed in the last five minutes.\n"
-		"# TYPE firn_agents gauge\n"
-		"firn_agents %" PRIu64 "\n",
-		series_guard_count(&in->series),
-		agent_list_count(&in->agents, clock_realtime_ns()));
+	metrics_write(out, now_defs, now, ARRAY_COUNT(now_defs));
 }
 
 /* ---- one message ---- */
