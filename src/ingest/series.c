@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A series is the hash of its type and labels. Each tenant has two sets of hashes: those of this
- * window and those of the one before; a series is new when it is in neither. What is new beyond the
- * limit is refused, what is known goes on.
+ * window and those of the one before; a series is new when it is in neither. Beyond the limit
+ * samples of a new series are refused, and samples of known series are stored.
  *
  * A batch has far fewer series than samples, and fewer label sets than either, so each set is
  * hashed once and each combination is looked up once.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Values lie one behind the other in the order of their class' fields: integers packed, constants
- * by their keys, other objects in place. What is asked for by name is noted on the way, what is not
- * is passed over. Every object that lies in place has at least a field, so it takes a byte at
- * least; with the depth limited, the work is bounded by the bytes. Constants are read as often as
- * they are named, so their bytes are counted.
+ * by their keys, other objects in place. Fields that were asked for by name are
+ * kept, all others are skipped. An object in place has at least one field, so it takes at least a
+ * byte: with the depth limited, the bytes bound the work. A constant is read each time it is named,
+ * so its bytes are counted each time.
  */
 #include "jfr/internal.h"
 

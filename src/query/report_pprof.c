@@ -22,7 +22,7 @@ struct maker {
 	struct err *e;
 };
 
-/* Frames lines[from .. to) of a location, those that are kept: as a location. 0: none is. */
+/* Makes a location of the kept frames among lines[from .. to). 0: no frame is kept. */
 static enum status copy_location(
 	struct maker *m, uint32_t location, uint32_t from, uint32_t to, uint32_t *out)
 {

@@ -181,7 +181,7 @@ static void meet(struct met *m, const struct index *x, uint64_t address)
 			.size = index_at(x, found + 1) - address };
 }
 
-/* Those that `of` calls; where `jumps`, also those that it ends in. */
+/* The functions that `of` calls; with `jumps` also the functions that it ends by a jump to. */
 static void meet_callees(const struct objfile *obj, const struct index *x,
 	const struct runtime_symbol *of, bool jumps, struct met *m)
 {

@@ -250,8 +250,8 @@ static enum status may_see_page(const struct server *s, const struct net_request
 	return OK;
 }
 
-/* A person who comes by an address gets the page's view of agents, which leads on to this one; what
- * asks for no HTML (curl, a probe), and whoever wants this one ("?plain"), gets this one. */
+/* A browser gets the page's view of agents, which links to this page. A client that does not ask
+ * for HTML (curl, a probe), and a request with "?plain", gets this page. */
 static bool wants_view(const struct net_request *r)
 {
 	struct str accept = net_header_find(r, "accept");

@@ -210,8 +210,7 @@ static enum status ctx_of(
 	return st;
 }
 
-/* The scope that an RPC names; else writing for those that bring samples, reading for the others.
- */
+/* The scope that an RPC names. By default RPCs that bring samples need writing, others reading. */
 static uint32_t scope_of(const struct rpc *rpc)
 {
 	if (rpc->scope)

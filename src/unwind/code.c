@@ -190,7 +190,7 @@ static const struct unwind_rule signal_frame_early = { .cfa = UNWIND_CFA_SIGNAL,
 struct reading {
 	struct pages *out;
 	uint64_t at;    /* file offset of the code's first byte */
-	uint64_t first; /* what is before is said already */
+	uint64_t first; /* rows of the code before it are written already */
 };
 
 static void put_read_row(void *ctx, size_t offset, struct unwind_rule rule)
@@ -266,7 +266,7 @@ static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *o
 	put_read_code(c, put_to, to, put_to > from, out);
 }
 
-/* Code that linkers and start files make. False: none of those that are known. */
+/* Code that linkers and start files make. False: the section is not a known one. */
 static bool put_known_section(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {

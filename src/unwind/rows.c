@@ -206,7 +206,7 @@ static void run_extended(struct cfi_rows *rows, uint8_t opcode)
 	}
 }
 
-/* How far the opcode moves on, in code_align; false: it is none of those that do. */
+/* How far the opcode moves on, in code_align. False: it is no such opcode. */
 static bool read_advance(struct reader *r, uint8_t opcode, uint64_t *out)
 {
 	switch (opcode) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What can be said by a rule is said; the rest is UNSUPPORTED where the frame cannot be found, and
- * an undefined frame pointer where only that cannot. Source of the numbers and of the frame: System
- * V ABI x86-64, figure 3.36; of the PLT expression: binutils, bfd/elfxx-x86.c.
+ * Each state that a rule can express gets that rule. For the others the rule is UNSUPPORTED if the
+ * frame cannot be found, and has an undefined frame pointer if only that is lost. Source of the
+ * numbers and of the frame: System V ABI x86-64, figure 3.36; of the PLT expression: binutils,
+ * bfd/elfxx-x86.c.
  */
 #include "unwind/x86.h"
 

@@ -316,8 +316,8 @@ int process_exec(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* Runs for each thread; signal->live counts those that have not come here yet. Two that end at
- * the same moment may both see zero: then the event is sent twice. */
+/* Runs for each thread; signal->live counts the threads that have not come here yet. Two
+ * threads that end at the same moment may both see zero: then the event is sent twice. */
 SEC("raw_tp/sched_process_exit")
 int process_exit(struct bpf_raw_tracepoint_args *ctx)
 {

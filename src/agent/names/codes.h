@@ -64,8 +64,8 @@ struct code_lines {
 	uint32_t first, line;
 };
 struct code_lines codes_lines(struct codes *c, const struct code *x, uint64_t position);
-/* The functions that a frame in it is of: one, or in code of V8 the innermost one and those that it
- * was put into. A function is NULL where it is not known. How many, at least one. */
+/* The functions of a frame in this code: one, or in code of V8 the inlined function first and then
+ * its callers. A function is NULL if it is not known. Returns their number, at least one. */
 #define CODE_FRAMES_MAX 16
 struct code_frame {
 	const struct code *function;

@@ -199,7 +199,7 @@ int64_t upload_queue_next_ns(const struct upload_queue *b)
 	return next;
 }
 
-/* The probe, then those that wait, in order, then one that is tried again. */
+/* First the probe, then waiting uploads in their order, then an upload to try again. */
 static uint32_t choose(struct upload_queue *b, int64_t now_ns)
 {
 	uint32_t best = b->probe, late = MAP_NONE;

@@ -132,7 +132,8 @@ static enum status lay_out(struct debuginfo_extract *x, struct err *e)
 	for (uint32_t i = 1; i < x->section_count; i++) {
 		Elf64_Shdr *sh = &x->sections[i];
 		uint64_t align = sh->sh_addralign;
-		/* By what was read now, as what is written goes: the file may have changed. */
+		/* The file may have changed since it was parsed, and the writer uses this reading.
+		 */
 		bool has_bytes = sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL;
 		bool keeps = has_bytes && sh->sh_size > 0 && gives_names(x, &x->parsed[i]);
 		if (keeps && align > 1 && align <= 4096 && (align & (align - 1)) == 0)

@@ -52,7 +52,7 @@ static void part_cleanup(struct part **p)
 	part_unref(*p);
 }
 
-/* The file's name is said already. */
+/* The report names the file already, so its path is cut off the text. */
 static const char *without_path(const struct verifying *v, const char *text)
 {
 	size_t len = strlen(v->path);

@@ -27,8 +27,8 @@ static enum status file_read(
 	enum status s = os_pread_full(f->fd, out, len, offset, f->path, e);
 	if (s != E_IO || errno != EIO)
 		return s;
-	/* A disk that has trouble may do it the second time; what it has lost is damaged, like what
-	 * it gives back wrongly. */
+	/* A second read may succeed on a failing disk. Data that it has lost is damaged, just as
+	 * data that it returns wrongly. */
 	s = os_pread_full(f->fd, out, len, offset, f->path, e);
 	if (s != E_IO || errno != EIO)
 		return s;

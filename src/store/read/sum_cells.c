@@ -223,7 +223,7 @@ static uint32_t number_of(const struct group_list *l, uint32_t id)
 	return (uint32_t)lo;
 }
 
-/* Groups are numbered anew, those that are there, in the same order. */
+/* Renumbers the groups that occur, in the same order. */
 static enum status put_groups(struct summing *s, struct err *e)
 {
 	CLEANUP(group_list_deinit) struct group_list l = { 0 };
