@@ -48,7 +48,7 @@ static void answer(struct peer *p, struct http_stream *s, struct str body)
 		http_conn_drain(p->c);
 		drained = true;
 		FUZZ_CHECK(http_conn_phase(p->c) != HTTP_IDLE);
-		/* fall through */
+		__attribute__((fallthrough));
 	default:
 		http_respond(s, 200, NULL, 0, (int64_t)body.len);
 		http_write(s, body.p ? body.p : "", body.len);
