@@ -32,7 +32,7 @@
 		"Stacks not copied: the ring was too full.")                                  \
 	X(stacks_refused, COUNTER, "firn_agent_stacks_refused_total",                         \
 		"Stacks not copied: too many in a short time.")                               \
-	X(run_ns, COUNTER, "firn_agent_bpf_nanoseconds_total",                                \
+	X(run_ns, SECONDS, "firn_agent_bpf_seconds_total",                                    \
 		"Time in the eBPF program that takes samples.")                               \
 	X(cpus, GAUGE, "firn_agent_cpus", "CPUs that are sampled.")                           \
 	X(cpus_renewed, COUNTER, "firn_agent_cpu_events_renewed_total",                       \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/metrics.h"
 
+#include "base/clock.h"
+
 #include <inttypes.h>
 
 static struct str family(const char *name)
@@ -18,8 +20,13 @@ void metrics_write(
 		if (i == 0 || !str_eq(name, family(defs[i - 1].name))) {
 			buf_printf(out, "# HELP %.*s %s\n", STR_ARG(name), d->help);
 			buf_printf(out, "# TYPE %.*s %s\n", STR_ARG(name),
-				d->kind == METRIC_COUNTER ? "counter" : "gauge");
+				d->kind == METRIC_GAUGE ? "gauge" : "counter");
 		}
-		buf_printf(out, "%s %" PRIu64 "\n", d->name, metric_get(&values[i]));
+		uint64_t value = metric_get(&values[i]);
+		if (d->kind == METRIC_SECONDS)
+			buf_printf(out, "%s %" PRIu64 ".%09" PRIu64 "\n", d->name,
+				value / (uint64_t)NS_PER_SEC, value % (uint64_t)NS_PER_SEC);
+		else
+			buf_printf(out, "%s %" PRIu64 "\n", d->name, value);
 	}
 }

@@ -17,7 +17,8 @@
 
 typedef _Atomic uint64_t metric_value;
 
-enum metric_kind { METRIC_COUNTER, METRIC_GAUGE };
+/* SECONDS: a counter that holds nanoseconds and is written in seconds, as Prometheus has it. */
+enum metric_kind { METRIC_COUNTER, METRIC_GAUGE, METRIC_SECONDS };
 
 struct metric_def {
 	const char *name; /* may hold labels: firn_x_total{reason="y"} */

@@ -46,15 +46,6 @@ static void write_process(struct buf *out)
 		(unsigned long long)os_self_rss_bytes());
 }
 
-static void write_query_time(const struct server_metrics *m, struct buf *out)
-{
-	buf_printf(out,
-		"# HELP firn_query_seconds_total Time spent on queries.\n"
-		"# TYPE firn_query_seconds_total counter\n"
-		"firn_query_seconds_total %.6f\n",
-		(double)metric_get(&m->query_ns) / (double)NS_PER_SEC);
-}
-
 void server_handle_metrics(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct server *s = (struct server *)ctx;
@@ -62,7 +53,6 @@ void server_handle_metrics(void *ctx, const struct net_request *r, struct net_re
 	out->content_type = "text/plain; version=0.0.4; charset=utf-8";
 	write_process(&out->body);
 	metrics_write(&out->body, defs, (const metric_value *)&s->metrics, ARRAY_COUNT(defs));
-	write_query_time(&s->metrics, &out->body);
 	ingest_write_metrics(&s->ingest, &out->body);
 	net_server_write_metrics(s->net, &out->body);
 	if (s->auth)

@@ -40,6 +40,7 @@
 		"Questions for a file by its build id.")                                        \
 	X(debuginfod_refused, COUNTER, "firn_debuginfod_answers_total{result=\"refused\"}",     \
 		"Questions for a file by its build id.")                                        \
+	X(query_ns, SECONDS, "firn_query_seconds_total", "Time spent on queries.")              \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                 \
 		"Executables taken from the agent.")                                            \
 	X(handover_figures, COUNTER, "firn_handover_figures_total",                             \
@@ -52,7 +53,6 @@
 		"Executables that the symbolizer had no room for.")
 struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
-	metric_value query_ns; /* is shown in seconds, which the table's integers cannot */
 };
 
 /* Lanes of requests (net.h): a report may wait long for memory, a batch for seconds; neither holds

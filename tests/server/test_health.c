@@ -107,7 +107,7 @@ static void writes_figures(void **state)
 		CHECK(at && sscanf(at, " process_cpu_seconds_total %lf", &cpu) == 1);
 		CHECK(cpu >= cpu_before - 0.1 && cpu <= own_cpu_seconds() + 0.1);
 		CHECK(strstr(text, "\nprocess_resident_memory_bytes "));
-		CHECK(strstr(text, "\nfirn_query_seconds_total 1.500000\n"));
+		CHECK(strstr(text, "\nfirn_query_seconds_total 1.500000000\n"));
 		CHECK(strstr(text, "\nfirn_net_connections 0\n"));
 		CHECK(!!strstr(text, "\nstore_metric 1\n") == ready);
 		CHECK(!!strstr(text, "\nsymbolizer_metric 1\n") == ready);

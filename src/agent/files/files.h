@@ -75,8 +75,8 @@ struct files_config {
 	X(rows, GAUGE, "firn_agent_unwind_rows", "Rows of all unwind tables.")                     \
 	X(built, COUNTER, "firn_agent_unwind_tables_built_total", "Tables built from .eh_frame.")  \
 	X(cached, COUNTER, "firn_agent_unwind_tables_cached_total", "Tables read from the cache.") \
-	X(build_ns, COUNTER, "firn_agent_unwind_build_nanoseconds_total", "CPU time of building.") \
-	X(work_ns, COUNTER, "firn_agent_unwind_tables_nanoseconds_total",                          \
+	X(build_ns, SECONDS, "firn_agent_unwind_build_seconds_total", "CPU time of building.")     \
+	X(work_ns, SECONDS, "firn_agent_unwind_tables_seconds_total",                              \
 		"CPU time of making tables: built or read, and published. Has a budget of its "    \
 		"own, and is not counted by --agent-cpu-limit.")                                   \
 	X(open_failed, COUNTER, "firn_agent_files_open_failed_total",                              \

@@ -58,7 +58,7 @@ function Local({ metrics }: { metrics: Metrics }) {
 					{ name: "Unwind tables", value: formatValue(table, "bytes"), note: "in the kernel" },
 					{
 						name: "Its eBPF program took",
-						value: formatValue(metrics.sum("firn_agent_bpf_nanoseconds_total"), "nanoseconds"),
+						value: formatValue(metrics.sum("firn_agent_bpf_seconds_total") * 1e9, "nanoseconds"),
 						note: "of CPU time",
 					},
 				]}
