@@ -18,8 +18,12 @@
 #include <signal.h>
 #include <sys/prctl.h>
 
-#define MEASURED(section_name) __attribute__((noinline, noclone, section(section_name)))
+#ifdef __clang__ /* which knows no other word for it */
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
+#define MEASURED(section_name) NOINLINE __attribute__((section(section_name)))
 
 extern "C" const char __ehdr_start[];
 #define BOUNDS(fn) extern "C" const char __start_##fn[], __stop_##fn[];

@@ -16,7 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __clang__ /* which knows no other word for it */
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone, noipa))
+#endif
 
 /* A value that the compiler cannot know, so that no call becomes a jump. */
 static volatile uint64_t workload_sink;
