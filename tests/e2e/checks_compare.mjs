@@ -12,13 +12,22 @@ function twoPrograms(a, b) {
 	return `?${p}`;
 }
 
+/** The two programs that ran most: others may have too few samples to compare. */
 async function programs(page, url) {
+	const query = (comm) => encodeURIComponent(`{comm=${JSON.stringify(comm)}}`);
 	const { values } = await (await ask(page, `${url}/api/labels/comm/values`)).json();
-	return values;
+	const sums = [];
+	for (const comm of values) {
+		const answer = await ask(page, `${url}/api/top?query=${query(comm)}&limit=100`);
+		const rows = answer.ok() ? (await answer.json()).rows : [];
+		sums.push([rows.reduce((sum, row) => sum + row.self, 0), comm]);
+	}
+	return sums.sort((a, b) => b[0] - a[0]).slice(0, 2).map(([, comm]) => comm);
 }
 
 /** The drag of a range in the chart, as shares of its width. */
 async function drag(page, from, to, key) {
+	await page.waitForSelector(".legend-row"); // before, the chart has no times
 	const box = await page.locator(".chart-overlay").boundingBox();
 	const y = box.y + box.height / 2;
 	await page.mouse.move(box.x + box.width * from, y);
@@ -86,8 +95,14 @@ export const compareChecks = {
 		const all = await programs(page, url);
 		await open(page, url, twoPrograms(all[0], all[1]));
 		await page.waitForSelector(".top.diff tbody tr");
-		assert.match(await page.locator("[data-testid=figures]").textContent(), /This.*Base/);
-		assert.equal(await page.locator("[data-testid=verdicts] li").count(), 10);
+		await until(async () => {
+			const said = await page.locator("[data-testid=figures]").textContent();
+			return { ok: /This.*Base/.test(said), said };
+		}, "the figures");
+		await until(async () => {
+			const many = await page.locator("[data-testid=verdicts] li").count();
+			return { ok: many > 0 && many <= 10, said: `${many} verdicts` };
+		}, "what changed most");
 		await until(async () => {
 			const words = await page.locator(".top.diff tbody tr td:nth-child(5)").allTextContents();
 			const known = /^(new|gone|too few|0 %|[+\u2212][\d.,]+ %|[\d,]+ \u00d7)$/;
@@ -97,13 +112,15 @@ export const compareChecks = {
 		assert.match(await page.locator(".tooltip").textContent(), /thisbasechange.*Total100 %100 %/);
 		await page.locator(".top.diff th").getByRole("button", { name: /^Difference/ }).click();
 		await waitParameter(page, "sort", "more");
-		const more = await page.locator(".top.diff tbody tr .cell-change").first().textContent();
-		assert.doesNotMatch(more, /\u2212/);
+		await until(async () => {
+			const more = await page.locator(".top.diff tbody tr .cell-change").first().textContent();
+			return { ok: more !== "" && !/\u2212/.test(more), said: more };
+		}, "what grew is first");
 		await page.getByRole("button", { name: "Values", exact: true }).click();
 		await waitParameter(page, "values", "absolute");
 		await page.getByRole("button", { name: "Exchange both sides" }).click();
 		await until(async () => ({ ok: parameter(page, "query")?.endsWith(`{comm="${all[1]}"}`), said: parameter(page, "query") }), "exchanged");
-		assert.equal(parameter(page, "base_query"), `{comm="${all[0]}"}`);
+		await until(async () => ({ ok: parameter(page, "base_query") === `{comm="${all[0]}"}`, said: page.url() }), "the base, too");
 	},
 
 	async "a base without samples says so, and what else there is"({ page, url }) {
@@ -115,6 +132,7 @@ export const compareChecks = {
 
 	async "the bar at the left leads to each page and back"({ page, url }) {
 		await open(page, url, "?paused=1");
+		await page.waitForSelector(".legend-row");
 		const height = async () => (await page.locator(".flame-scroll").boundingBox()).height;
 		const before = await height();
 		await page.locator(".rail").getByRole("link", { name: "Compare" }).click();
@@ -122,7 +140,8 @@ export const compareChecks = {
 		await page.locator(".rail").getByRole("link", { name: "Explore" }).click();
 		await waitParameter(page, "page", null);
 		await painted(page);
-		assert.equal(await height(), before);
+		await page.waitForSelector(".legend-row");
+		await until(async () => ({ ok: (await height()) === before, said: `${await height()}, not ${before}` }), "as high as before");
 		const rail = await page.locator(".rail").boundingBox();
 		assert.equal(rail.y, 0);
 		assert.ok(rail.width <= 64, `${rail.width} pixels wide`);
@@ -142,9 +161,12 @@ export const compareChecks = {
 		await page.getByRole("menuitem", { name: /^Callers and callees/ }).click();
 		await waitParameter(page, "sandwich", "1");
 		await page.waitForSelector("[data-testid=sandwich] .sandwich-half.callers .flame-overlay");
-		const lower = await page.locator(".sandwich-half:not(.callers) .flame-overlay").boundingBox();
-		await page.mouse.move(1, 1);
-		assert.equal(await hoverName(page, { x: lower.x + 40, y: lower.y + 9 }), name);
+		await until(async () => {
+			const lower = await page.locator(".sandwich-half:not(.callers) .flame-overlay").boundingBox();
+			await page.mouse.move(1, 1);
+			const said = await hoverName(page, { x: lower.x + 40, y: lower.y + 9 });
+			return { ok: said === name, said };
+		}, "the first row of the callees is the function");
 		await page.keyboard.press("Escape");
 		await waitParameter(page, "sandwich", null);
 	},

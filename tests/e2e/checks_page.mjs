@@ -2,7 +2,7 @@
 // What a person does on the page, one check each. `page` is a fresh page of a fresh browser.
 import assert from "node:assert/strict";
 import { startMock } from "./harness.mjs";
-import { ask, frameAt, named, open, painted, parameter, someFrame, waitParameter } from "./page.mjs";
+import { ask, fits, frameAt, named, open, painted, parameter, someFrame, until, waitParameter } from "./page.mjs";
 
 /** Checks that need samples or faults that only the server of made samples has. */
 export const mockOnly = new Set([
@@ -37,7 +37,7 @@ export const pageChecks = {
 		await open(page, url);
 		await page.waitForSelector(".legend-row");
 		await page.waitForSelector("tbody tr .cell-number");
-		assert.match(await page.locator("[data-testid=figures]").textContent(), /samples/);
+		await page.waitForSelector("[data-testid=figures]:has-text('samples')");
 		assert.ok((await page.locator(".chip").count()) > 0, "binaries have a legend");
 		const colours = await page.evaluate(() => {
 			const canvas = document.querySelector(".flame-canvas");
@@ -54,16 +54,28 @@ export const pageChecks = {
 	async "a selector is completed from the keyboard"({ page, url }) {
 		await open(page, url);
 		await page.click("[aria-label=Selector]");
+		// options of the whole text, not of half a word
+		const options = (pattern) =>
+			until(async () => {
+				const all = await page.locator("[role=option]").allTextContents();
+				return { ok: all.length > 0 && all.every((text) => pattern.test(text)), said: all.join(", ") };
+			}, `options ${pattern}`);
 		await page.keyboard.type("com");
-		await page.waitForSelector("[role=option]");
+		await options(/^\s*com/);
 		await page.keyboard.press("ArrowDown");
 		await page.keyboard.press("Enter");
-		assert.equal(await page.inputValue("[aria-label=Selector]"), "comm=");
-		await page.waitForSelector("[role=option]");
+		await until(async () => {
+			const said = await page.inputValue("[aria-label=Selector]");
+			return { ok: said === "comm=", said };
+		}, "the label");
+		await options(/^\s*(?!comm\b)/);
 		await page.keyboard.press("ArrowDown");
 		await page.keyboard.press("Tab");
-		const text = await page.inputValue("[aria-label=Selector]");
-		assert.match(text, /^comm="[^"]+"$/);
+		let text = "";
+		await until(async () => {
+			text = await page.inputValue("[aria-label=Selector]");
+			return { ok: /^comm="[^"]+"$/.test(text), said: text };
+		}, "the value");
 		await page.keyboard.press("Enter");
 		await waitParameter(page, "query", "set");
 		assert.ok(parameter(page, "query").endsWith(`{${text}}`));
@@ -172,13 +184,16 @@ export const pageChecks = {
 		const at = await someFrame(page, 3);
 		await page.mouse.click(at.x, at.y);
 		await waitParameter(page, "zoom", "set");
+		await page.waitForFunction(() => document.querySelectorAll(".crumb").length >= 4);
 		const crumbs = await page.locator(".crumbs").textContent();
 		const link = page.url();
 		const other = await context.newPage();
 		await other.goto(link);
 		await painted(other);
-		await other.waitForSelector(".crumbs");
-		assert.equal(await other.locator(".crumbs").textContent(), crumbs);
+		await until(async () => {
+			const said = await other.locator(".crumbs").textContent();
+			return { ok: said === crumbs, said };
+		}, `the path ${crumbs}`);
 		assert.equal(await other.locator(".by select").inputValue(), "node");
 		assert.match(await other.locator(".range-name").textContent(), /1 hour/);
 		assert.equal(await other.locator(".table-scroll").count(), 0);
@@ -192,8 +207,8 @@ export const pageChecks = {
 		await waitParameter(page, "from", "now-1h");
 		await page.click(".range > button");
 		await page.fill(".range-form label:nth-child(1) input", "nonsense");
-		assert.match(await page.locator(".range-help").textContent(), /not a time/);
-		assert.ok(await page.getByRole("button", { name: "Apply", exact: true }).isDisabled());
+		await page.waitForSelector(".range-help:has-text('not a time')");
+		await page.waitForSelector("button:disabled:text-is('Apply')");
 		await page.fill(".range-form label:nth-child(1) input", "now-30m");
 		await page.getByRole("button", { name: "Apply", exact: true }).click();
 		await waitParameter(page, "from", "now-30m");
@@ -219,7 +234,7 @@ export const pageChecks = {
 		await page.waitForFunction(() =>
 			/alloc/.test(document.querySelector(".timeline h2").textContent),
 		);
-		assert.match(parameter(page, "query"), /^memory:alloc_space/);
+		await until(async () => ({ ok: /^memory:alloc_space/.test(parameter(page, "query")), said: page.url() }), "in the URL");
 	},
 
 	async "an unknown profile type says which exist"({ page, url }) {
@@ -227,7 +242,7 @@ export const pageChecks = {
 		await page.waitForSelector("[data-testid=no-type]", { timeout: 60_000 });
 		await page.getByRole("button", { name: /^CPU/ }).first().click();
 		await painted(page);
-		assert.match(await page.title(), /^CPU, Last 15 minutes/);
+		await page.waitForFunction(() => /^CPU, Last 15 minutes/.test(document.title));
 	},
 
 	async "help opens and closes from the keyboard"({ page, url }) {
@@ -244,8 +259,7 @@ export const pageChecks = {
 		for (const width of [800, 390, 320]) {
 			await page.setViewportSize({ width, height: 844 });
 			await page.waitForFunction((w) => document.querySelector(".flame-canvas").clientWidth < w, width);
-			const wide = await page.evaluate(() => document.documentElement.scrollWidth);
-			assert.ok(wide <= width, `${wide} px wide in ${width}`);
+			await fits(page, width, `in ${width}`);
 		}
 		const chart = await page.locator(".chart").boundingBox();
 		const legend = await page.locator(".legend").boundingBox();

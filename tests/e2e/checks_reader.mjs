@@ -52,6 +52,7 @@ export const readerChecks = {
 		await page.waitForSelector("[data-testid=held]", { state: "detached" });
 		assert.equal((await textOf(page, "#flame-live")).split(",")[0], focus, "the focus stays");
 		await page.fill("[aria-label='Search functions']", "e");
+		await page.waitForSelector("[data-testid=search-share]:has-text('matched')");
 		await page.keyboard.press("Enter");
 		await page.waitForSelector(".search-place:has-text('1 of')");
 		await page.keyboard.press("Enter");
@@ -90,7 +91,7 @@ export const readerChecks = {
 		await page.clock.install();
 		await open(page, url, "?from=now-7d");
 		await named(page);
-		assert.equal((await textOf(page, "[data-testid=live]")).trim(), "Live");
+		await page.waitForSelector("[data-testid=live]:has-text('Live')");
 		const top = (await page.locator(".timeline").boundingBox()).y;
 		await context.setOffline(true);
 		await page.clock.fastForward(5000);

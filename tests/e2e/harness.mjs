@@ -76,7 +76,13 @@ export async function startMock(root, args) {
 	return { url, fill: () => child.kill("SIGUSR2"), stop: stopper(child) };
 }
 
-/** `firn up` with a store of its own; resolves once it is ready. */
+/** Whether a server has samples of at least three programs: what a check asks of any host. */
+async function hasSamples(url) {
+	const answer = await fetch(`${url}/api/labels/comm/values`);
+	return answer.ok && (await answer.json()).values.length >= 3;
+}
+
+/** `firn up` with a store of its own; resolves once it is ready and has samples. */
 export async function startFirn(program) {
 	const folder = mkdtempSync(join(tmpdir(), "firn-e2e-"));
 	const args = ["up", "--http-address", "127.0.0.1:0", "--storage-path", folder];
@@ -96,7 +102,7 @@ export async function startFirn(program) {
 		const ok =
 			url &&
 			(await fetch(`${url}/ready`).then(
-				(r) => r.ok,
+				(r) => r.ok && hasSamples(url),
 				() => false,
 			));
 		if (ok) {

@@ -35,12 +35,16 @@ export async function frameAt(page, row, share = 0.1) {
 	return { x: box.x + box.width * share, y: box.y + row * 20 + 9 };
 }
 
+/** Waits until the page has drawn what the last event changed. */
+const drawn = (page) =>
+	page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 30)))));
+
 /** A point in a frame of a row that is wide enough to be drawn: a real host has them anywhere. */
 export async function someFrame(page, row) {
 	for (let share = 0.04; share < 1; share += 0.04) {
 		const at = await frameAt(page, row, share);
 		await page.mouse.move(at.x, at.y);
-		await page.evaluate(() => new Promise((done) => setTimeout(done, 30)));
+		await drawn(page); // else the tooltip may be that of the point before
 		if ((await page.locator(".tooltip-name").count()) > 0) {
 			return at;
 		}
@@ -51,6 +55,7 @@ export async function someFrame(page, row) {
 /** The name in the tooltip of the frame at a point. */
 export async function hoverName(page, at) {
 	await page.mouse.move(at.x, at.y);
+	await drawn(page);
 	await page.waitForSelector(".tooltip-name");
 	return page.locator(".tooltip-name").textContent();
 }
@@ -77,6 +82,27 @@ export function untilName(page, row, share, name, what) {
 		const said = await hoverName(page, await frameAt(page, row, share));
 		return { ok: said === name, said };
 	}, what);
+}
+
+/** Waits until nothing of the page is wider than a window of this width. */
+export const fits = (page, width, what) =>
+	until(async () => {
+		const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+		return { ok: wide <= width, said: `${wide} pixels wide` };
+	}, what);
+
+/**
+ * Keeps what the page copies from now on; the answer tells the last text. The clipboard itself is one for
+ * all pages of a browser, and other checks copy, too. To be called before the page is opened.
+ */
+export async function copied(page) {
+	await page.addInitScript(() => {
+		window.copied = "";
+		navigator.clipboard.writeText = async (text) => {
+			window.copied = text;
+		};
+	});
+	return () => page.evaluate(() => window.copied);
 }
 
 /** Waits until a parameter of the URL has this value; "set": any value. */

@@ -90,6 +90,8 @@ async function one(name, run) {
 		counts.failed++;
 		console.log(`FAILED ${took()}  ${name}\n        ${String(e.message ?? e).replace(/\n/g, "\n        ")}`);
 	} finally {
+		// an answer that a check changes may be on its way still
+		await page.unrouteAll({ behavior: "ignoreErrors" });
 		await context.close();
 	}
 	const gone = server.gone?.();
