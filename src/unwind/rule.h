@@ -84,10 +84,11 @@ enum unwind_bx {
 	UNWIND_BX_MASK = 0x30,
 };
 
-/* In the upper half of `fp`: a return address of zero says that the rule is wrong, and not that the
- * stack ends. The rule was read from the code, and nobody wrote it down; or it is of a piece of
- * code that nobody calls at its first byte, and nothing begins a stack there: a cold part of a
- * function, or an interpreter in assembly, whose one rule is not true all the way (LuaJIT). */
+/* In the upper half of `fp`: no stack ends at this rule. A return address of zero means that the
+ * rule is wrong. Two kinds of rules have the flag:
+ * - Rules that were read from code, because there is no call frame information for it.
+ * - Rules of an entry whose first byte is never called: a cold part of a function, or an
+ *   interpreter in assembly, whose one rule does not hold all the way (LuaJIT). */
 #define UNWIND_FP_NO_END 0x40
 
 /* SIGNAL, STOP: the byte before a function that is returned to, and that nobody calls. A return
@@ -154,8 +155,9 @@ UNWIND_INLINE int unwind_rule_keeps_registers(const struct unwind_rule *rule, in
 	return is_exact && rule->cfa == UNWIND_CFA_SP && rule->cfa_off == 8;
 }
 
-/* A caller at zero, with this sp and frame pointer, is where a stack ends, and not a wrong rule: of
- * a frame that has called somebody, aligned, by information that somebody wrote down. */
+/* Whether a return address of zero, with the caller's sp and frame pointer, is the end of a stack.
+ * It is one if the frame has called another, its CFA is aligned, and the rule is from call frame
+ * information. Else the rule is wrong. */
 UNWIND_INLINE int unwind_rule_may_end(
 	const struct unwind_rule *rule, int is_exact, __u64 sp, __u64 fp)
 {
