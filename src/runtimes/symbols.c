@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of symbols is read whole and gone through once: a file's names are asked for once in its
- * life, and that costs less than building its unwind rows. A symbol costs a comparison with each
- * wanted name, whatever the file says: nothing looks for the end of a name in it.
+ * Both tables are read in blocks, whatever their size: an unstripped compiler has 20 MB of names.
+ * First the names: at each NUL, does what ends there read as a wanted name? (Linkers let a short
+ * name be the end of a longer one.) Then the symbols: does one have such a place as its name? Most
+ * files have no wanted name, and their symbols are not read at all.
  */
 #include "runtimes/private.h"
 
-#include "base/reader.h"
-
 #include <elf.h>
 #include <string.h>
+
+/* So much of a table is in memory at a time. */
+#define BLOCK_BYTES 16384
+/* Of a wanted name, with its NUL. */
+#define WANTED_BYTES_MAX 128
+/* Where wanted names stand in one table; more are in none that a linker made. */
+#define PLACES_MAX 256
 
 static const struct objfile_section *section_of_type(
 	const struct objfile *obj, uint32_t type, const struct objfile_section **out_names)
@@ -25,54 +31,116 @@ static const struct objfile_section *section_of_type(
 	return NULL;
 }
 
-/* Does the name at `at` read `want`, with the NUL behind it? */
-static bool is_name(const struct buf *names, uint32_t at, const char *want)
+/* Where wanted names stand among the names. */
+struct place {
+	uint32_t at;
+	uint32_t wanted;
+};
+
+struct places {
+	struct place v[PLACES_MAX];
+	uint32_t count;
+	bool is_over;
+};
+
+/* Of the NUL at bytes[end]; bytes[0] is at `at` among the names. */
+static void take_names(struct places *p, const uint8_t *bytes, size_t end, uint64_t at,
+	const struct runtime_symbol *wanted, uint32_t count)
 {
-	size_t len = strlen(want) + 1;
-	return at <= names->len && len <= names->len - at &&
-	       memcmp(names->data + at, want, len) == 0;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len = strlen(wanted[i].name);
+		if (wanted[i].address || len == 0 || len > end ||
+			memcmp(bytes + end - len, wanted[i].name, len) != 0)
+			continue;
+		if (p->count == PLACES_MAX) {
+			p->is_over = true;
+			return;
+		}
+		p->v[p->count++] = (struct place){ (uint32_t)(at + end - len), i };
+	}
 }
 
-static void take_symbol(const struct buf *names, const Elf64_Sym *symbol,
-	struct runtime_symbol *wanted, uint32_t count)
+static enum status find_names(const struct objfile *obj, const struct objfile_section *names,
+	const struct runtime_symbol *wanted, uint32_t count, struct places *out, struct err *e)
+{
+	/* The end of the block before, and a block. */
+	uint8_t block[WANTED_BYTES_MAX + BLOCK_BYTES];
+	bool ends[256] = { false };
+	size_t kept = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len = strlen(wanted[i].name);
+		assert(len < WANTED_BYTES_MAX);
+		ends[len ? (uint8_t)wanted[i].name[len - 1] : 0] = true;
+	}
+	for (uint64_t at = 0; at < names->size && !out->is_over;) {
+		size_t len = MIN(names->size - at, (uint64_t)BLOCK_BYTES);
+		enum status s = objfile_read(obj, names->offset + at, block + kept, len, e);
+		if (s != OK)
+			return s;
+		const uint8_t *end = block + kept, *last = end + len;
+		for (; (end = memchr(end, 0, (size_t)(last - end))); end++) {
+			if (end > block && ends[end[-1]])
+				take_names(out, block, (size_t)(end - block), at - kept, wanted,
+					count);
+		}
+		at += len;
+		size_t there = kept + len;
+		kept = MIN(there, (size_t)WANTED_BYTES_MAX);
+		memmove(block, block + there - kept, kept);
+	}
+	if (out->is_over)
+		return err_set(e, E_LIMIT, "%s: the names of a runtime more than %u times",
+			objfile_name(obj), PLACES_MAX);
+	return OK;
+}
+
+static void take_symbol(
+	const struct places *places, const Elf64_Sym *symbol, struct runtime_symbol *wanted)
 {
 	bool is_of_threads = ELF64_ST_TYPE(symbol->st_info) == STT_TLS;
 	if (symbol->st_shndx == SHN_UNDEF || (symbol->st_value == 0 && !is_of_threads))
 		return;
-	for (uint32_t i = 0; i < count; i++) {
-		if (wanted[i].address || !is_name(names, symbol->st_name, wanted[i].name))
+	for (uint32_t i = 0; i < places->count; i++) {
+		struct runtime_symbol *w = &wanted[places->v[i].wanted];
+		if (places->v[i].at != symbol->st_name || w->address)
 			continue;
-		wanted[i].address = symbol->st_value;
-		wanted[i].size = symbol->st_size;
+		w->address = symbol->st_value;
+		w->size = symbol->st_size;
 	}
+}
+
+/* Its bytes are in the file as they are. */
+static bool is_plain(const struct objfile_section *s)
+{
+	return s->type != SHT_NOBITS && !(s->flags & SHF_COMPRESSED);
 }
 
 enum status symbols_find(const struct objfile *obj, uint32_t section_type,
 	struct runtime_symbol *wanted, uint32_t count, struct err *e)
 {
-	const struct objfile_section *names_section;
-	const struct objfile_section *section = section_of_type(obj, section_type, &names_section);
-	if (!section)
+	const struct objfile_section *names;
+	const struct objfile_section *section = section_of_type(obj, section_type, &names);
+	if (!section || !is_plain(section) || !is_plain(names))
 		return OK;
 	if (section->size > RUNTIMES_SYMBOLS_MAX * sizeof(Elf64_Sym))
 		return err_set(e, E_LIMIT, "%s: more than %u symbols", objfile_name(obj),
 			RUNTIMES_SYMBOLS_MAX);
-	CLEANUP(buf_deinit) struct buf table;
-	CLEANUP(buf_deinit) struct buf names;
-	buf_init(&table, RUNTIMES_SYMBOLS_MAX * sizeof(Elf64_Sym));
-	buf_init(&names, RUNTIMES_NAMES_BYTES_MAX);
-	enum status s = objfile_read_section(obj, section, &table, e);
-	if (s == OK)
-		s = objfile_read_section(obj, names_section, &names, e);
-	if (s != OK)
-		return s;
-	struct reader r = reader_over(table.data, table.len);
-	while (reader_left(&r) >= sizeof(Elf64_Sym)) {
-		Elf64_Sym symbol;
-		memcpy(&symbol, reader_bytes(&r, sizeof(symbol)), sizeof(symbol));
-		take_symbol(&names, &symbol, wanted, count);
+	if (names->size > RUNTIMES_NAMES_BYTES_MAX)
+		return err_set(e, E_LIMIT, "%s: more than %zu bytes of names", objfile_name(obj),
+			RUNTIMES_NAMES_BYTES_MAX);
+	struct places places = { .count = 0 };
+	enum status s = find_names(obj, names, wanted, count, &places, e);
+	uint64_t symbols = places.count ? section->size / sizeof(Elf64_Sym) : 0;
+	for (uint64_t at = 0; at < symbols && s == OK;) {
+		Elf64_Sym block[BLOCK_BYTES / sizeof(Elf64_Sym)];
+		size_t n = MIN(symbols - at, (uint64_t)ARRAY_COUNT(block));
+		s = objfile_read(obj, section->offset + at * sizeof(Elf64_Sym), block,
+			n * sizeof(Elf64_Sym), e);
+		for (size_t i = 0; s == OK && i < n; i++)
+			take_symbol(&places, &block[i], wanted);
+		at += n;
 	}
-	return OK;
+	return s;
 }
 
 enum status bytes_at(

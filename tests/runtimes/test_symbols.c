@@ -115,6 +115,70 @@ static void ends_with_names_that_never_do(void **state)
 	free(names);
 }
 
+/* Names in a table that is read in several blocks, at every place of a block's end; one is the end
+ * of a longer name, as linkers have it. */
+static void finds_names_wherever_they_stand(void **state)
+{
+	(void)state;
+	for (size_t shift = 0; shift < 12; shift++) {
+		size_t at = 16384 - shift, len = at + 16384 + 64;
+		char *names = malloc(len);
+		CHECK(names);
+		memset(names, 'x', len);
+		names[0] = names[at - 1] = names[len - 1] = 0;
+		memcpy(names + at, "longer_one", 11);
+		memcpy(names + len - 4, "two", 4);
+		const Elf64_Sym table[] = { { 0 },
+			{ .st_name = (uint32_t)at, .st_shndx = 1, .st_value = TEXT },
+			{ .st_name = (uint32_t)at + 7, .st_shndx = 1, .st_value = TEXT + 8 },
+			{ .st_name = (uint32_t)len - 4, .st_shndx = 1, .st_value = TEXT + 16 } };
+		struct gen_elf g;
+		gen_elf_init(&g);
+		uint32_t section =
+			gen_section(&g, ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, table, sizeof(table));
+		g.sections[section].header.sh_link =
+			gen_section(&g, ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, names, len);
+		gen_elf_finish(&g);
+		struct objfile *obj = NULL;
+		struct err e = { 0 };
+		CHECK_OK(objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e), &e);
+		struct runtime_symbol wanted[] = { { .name = "one" }, { .name = "longer_one" },
+			{ .name = "two" }, { .name = "r_one" } };
+		CHECK_OK(symbols_find(obj, SHT_DYNSYM, wanted, 4, &e), &e);
+		CHECK(wanted[0].address == TEXT + 8 && wanted[1].address == TEXT);
+		CHECK(wanted[2].address == TEXT + 16 && wanted[3].address == 0);
+		objfile_close(obj);
+		gen_elf_deinit(&g);
+		free(names);
+	}
+}
+
+/* A table that says one name again and again is given up. */
+static void refuses_names_without_end(void **state)
+{
+	(void)state;
+	char names[4096] = { 0 };
+	for (size_t i = 1; i + 4 <= sizeof(names); i += 4)
+		memcpy(names + i, "two", 4);
+	struct gen_elf g;
+	gen_elf_init(&g);
+	uint32_t section =
+		gen_section(&g, ".dynsym", SHT_DYNSYM, SHF_ALLOC, 0, symbols, sizeof(symbols));
+	g.sections[section].header.sh_link =
+		gen_section(&g, ".dynstr", SHT_STRTAB, SHF_ALLOC, 0, names, sizeof(names));
+	gen_elf_finish(&g);
+	struct objfile *obj = NULL;
+	struct err e = { 0 };
+	CHECK_OK(objfile_open_bytes(g.file.data, g.file.len, "made", &obj, &e), &e);
+	struct runtime_symbol wanted[] = { { .name = "two" } };
+	CHECK(symbols_find(obj, SHT_DYNSYM, wanted, 1, &e) == E_LIMIT);
+	CHECK(wanted[0].address == 0);
+	objfile_close(obj);
+	gen_elf_deinit(&g);
+}
+
 TEST_MAIN(cmocka_unit_test(finds_what_is_defined), cmocka_unit_test(takes_no_names_from_nowhere),
 	cmocka_unit_test(ends_with_names_that_never_do),
+	cmocka_unit_test(finds_names_wherever_they_stand),
+	cmocka_unit_test(refuses_names_without_end),
 	cmocka_unit_test(places_a_variable_beside_the_code))
