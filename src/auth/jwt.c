@@ -256,7 +256,7 @@ static const struct conf_node *part_of(struct str text, struct arena *a)
 		       : NULL;
 }
 
-/* Of a key without a name, every one that fits is tried. */
+/* Each key is tried that has the token's algorithm and, if both have a name, its name. */
 static enum status check_signature(const struct auth_keys *keys, const struct conf_node *header,
 	struct str text, struct str signature, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A table of sources, in which the one that was quiet for the longest time gives way. Only refused
- * requests come here, so that a plain search through it costs nobody else anything.
+ * A table of sources. When it is full, the least recently used source is replaced. Only refused
+ * requests search it, so the linear search costs other requests nothing.
  */
 #include <stdio.h>
 #include <string.h>

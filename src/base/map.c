@@ -4,8 +4,8 @@
  * value, so that a probe rarely calls the comparison. Removal shifts the following run back, so
  * there are no tombstones.
  *
- * Lists of texts come again in the order in which they came before, as those of two profiles of one
- * program do: the text after the one that was found last is compared before any is hashed.
+ * Two profiles of one program list the same texts in the same order. So the text after the last one
+ * found is compared first, before any is hashed.
  */
 #include "base/map.h"
 

@@ -227,7 +227,7 @@ static bool is_quiet(const struct sent *x)
 static void say_not_sent(const struct sent *x, const struct upload_answer *a)
 {
 	CLEANUP(buf_deinit) struct buf reason;
-	buf_init(&reason, 4 * sizeof(a->reason)); /* three bytes for one that cannot be shown */
+	buf_init(&reason, 4 * sizeof(a->reason)); /* a byte that cannot be shown becomes three */
 	cli_plain(str_of(a->reason), "", &reason);
 	printf(a->wanted ? "Not uploading \"%s\" with build id %s, as asked; the server would take "
 			   "it: %.*s\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Into a tree of its own: the one that the verb's values point into stays as it is. */
+/* The file is read into a tree of its own, because the verb's values point into the first one. */
 #include "cli/verify.h"
 
 #include <stdlib.h>

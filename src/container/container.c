@@ -141,7 +141,7 @@ static void read_path(struct containers *c, struct str path, struct wanted *w)
 	w->user = container_owner_by_name(path);
 	w->count = procfs_containers(path, w->containers);
 	w->uid = procfs_pod_uid(path, w->uid_text);
-	/* Containers inside one that no engine is asked about are not asked for either. */
+	/* If no engine is asked about a container, none is asked about the containers inside it. */
 	if (w->count && !is_asked_for(&w->containers[0]))
 		w->count = 1;
 	for (size_t i = 0; i < w->count; i++) {

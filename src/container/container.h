@@ -73,7 +73,7 @@ struct containers_config {
 	X(answered, COUNTER, "firn_agent_container_answers_total",                              \
 		"Questions that were answered, be it by \"no such container\".")                \
 	X(failed, COUNTER, "firn_agent_container_failures_total",                               \
-		"Questions without an answer, or with one that makes no sense.")                \
+		"Questions without an answer, or with an answer that makes no sense.")          \
 	X(unknown, GAUGE, "firn_agent_containers_unknown", "Containers that no engine knows.")  \
 	X(evicted, COUNTER, "firn_agent_containers_evicted_total", "Forgotten for room.")       \
 	X(cut, COUNTER, "firn_agent_container_labels_cut_total",                                \

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A name of a control group proves something only as far as others could not have made a group of
- * that name. Only the owner of the group above may make one: root, or the user to whom systemd or a
- * container engine gave it. Groups below user-UID.slice count as that user's, whatever their owner.
+ * Only the owner of the group above may make a control group: root, or the user to whom systemd or
+ * a container engine gave it. So the name of a group proves no more than what that owner may claim.
+ * Groups below user-UID.slice count as that user's, whatever their owner.
  *
- * Of a group that is gone already the nearest one above it that is still there counts.
+ * If a group is gone already, the nearest group above it that still exists counts.
  */
 #include "container/internal.h"
 

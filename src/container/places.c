@@ -101,7 +101,7 @@ static enum status ask_place(struct container_places *c, struct container_place 
 	UNREACHABLE();
 }
 
-/* An engine that does not speak this is one that does not know it: containerd without its CRI. */
+/* An engine that does not speak the protocol (containerd without its CRI) knows no container. */
 static enum status settle_answer(struct container_place *p, enum status s, const struct err *e,
 	struct containers_metrics *metrics)
 {

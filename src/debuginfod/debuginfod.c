@@ -155,8 +155,8 @@ static bool has_names(const struct objfile *obj)
 	return found;
 }
 
-/* A file that is kept answers for its build id from then on, so it has to be of use. E_UNAVAILABLE:
- * no ELF file at all, as the page of a proxy; E_CORRUPT: another one, or one that is not whole. */
+/* A file that is kept answers for its build id from then on, so it is checked. E_UNAVAILABLE: it is
+ * no ELF file (perhaps a proxy's page). E_CORRUPT: it has another build id, or is not whole. */
 static enum status check_file(
 	struct debuginfod *d, const struct remote *r, int fd, const char *id, struct err *e)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line by line; one that has not the form is counted and passed over, since runtimes write from
- * several threads and some lines run into each other.
+ * The file is read line by line. Runtimes write from several threads, and some lines run into each
+ * other: a line that has not the form is counted and skipped.
  */
 #include "jit/map.h"
 

@@ -203,8 +203,8 @@ static void end_stream_answer(struct net_exchange *x)
 	net_exchange_account(x, 0);
 }
 
-/* REST and plain HTTP have no trailers: a failure before any answer has a status of its own. A
- * plain answer may be one that the handler has left whole. */
+/* Whether the answer is sent whole. REST and plain HTTP have no trailers, so a failure before the
+ * first message gets a status of its own. A handler may also leave a plain answer whole. */
 static bool is_answered_at_once(const struct net_exchange *x, const struct net_stream_news *n)
 {
 	if (!n->finished || n->out.len || x->rpc_stream->begun)

@@ -299,7 +299,7 @@ static bool others_fill_memory(const struct net_exchange *x)
 		       times * x->server->config.memory_max;
 }
 
-/* A message says its length first: one that is too long is not waited for. */
+/* A message begins with its length. If that is too large, the message is not waited for. */
 static bool prefix_too_large(const struct net_exchange *x)
 {
 	const uint8_t *p = x->body.data;

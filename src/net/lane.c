@@ -32,8 +32,8 @@ void net_lane_deinit(struct net_lane *l)
 	pthread_cond_destroy(&l->changed);
 }
 
-/* The tenant that the guard has bound the sender to, else the one that its header names. Of one who
- * has not shown yet who it is, the address: a header may say anything. */
+/* The tenant that the guard has bound the sender to, else the tenant that its header names. While
+ * the sender is not authenticated, its address: the header may say anything. */
 static uint64_t share_of(const struct net_exchange *x)
 {
 	const char *name = x->server->config.share_header;

@@ -123,9 +123,9 @@ struct net_route {
 	const struct pb_method *rpc;
 	/* The body, or for GET the query, is the RPC's message in JSON (grpc-gateway's mapping). */
 	bool rest;
-	/* Instead of `fn` when either side streams. Over plain HTTP each message is a piece of the
-	 * body; a handler that sends none answers as `fn` does, and one that fails behind the first
-	 * breaks the answer off. */
+	/* In place of `fn` if either side streams. Over plain HTTP each message is a piece of the
+	 * body. A handler that sends no message answers as `fn` does. If it fails after the first
+	 * message, the answer breaks off. */
 	net_stream_fn *stream_fn;
 	int64_t patience_ns; /* of a stream without a message; 0: config.stream_idle_ns */
 	uint32_t scope;      /* the guard's */
@@ -161,9 +161,9 @@ struct net_server_config {
 	/* A request waits so long for a worker (or until its deadline), then it is answered with
 	 * 503. */
 	int64_t turn_timeout_ns;
-	/* Among the requests that wait in a lane, those go first whose tenant has the fewest
-	 * running: the one that the guard binds the sender to, else the value of this header (in
-	 * lower case; NULL: none). */
+	/* Of the requests that wait in a lane, those of the tenant with the fewest running go
+	 * first. The tenant is that to which the guard binds the sender, else the value of this
+	 * header (in lower case; NULL: none). */
 	const char *share_header;
 	uint32_t connections_max;
 	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the

@@ -88,7 +88,7 @@ struct decoder {
 	size_t attribute_count;
 	/* The first element that cannot be used, for the reason of a profile that needs it. */
 	char defect[120];
-	/* Set by reject(), so that its status is told from one that ends the decoding. */
+	/* Set by reject(): its status does not end the decoding, as all others do. */
 	bool rejected;
 	enum otlp_reject why; /* and the sentence: */
 	char rejection[160];

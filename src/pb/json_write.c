@@ -127,7 +127,7 @@ static void put_name(struct writer *w, const struct pb_member *m, bool *first)
 	buf_cstr(w->out, "\":");
 }
 
-/* The last value of a field is the one that counts; false: there is none. */
+/* The last value of a field counts; false: there is none. */
 static bool find_last(struct str bytes, const struct pb_member *m, struct pb_field *out)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);

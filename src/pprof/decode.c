@@ -485,7 +485,7 @@ static enum status add_numbers(struct decoder *d, size_t sample, struct profile_
 	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, sample);
 }
 
-/* *out has no name when it went to d->numbers, or is one that only decoders may give. */
+/* *out has no name if the label went to d->numbers, or if only decoders may give its name. */
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
 {

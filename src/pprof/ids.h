@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ids: from the ids that a writer of profile.proto chose to indices. Private to pprof/.
+ * ids: maps the ids that a writer of profile.proto chose to indices. Private to pprof/.
  *
- * An array while ids are 1, 2, 3, … (nearly all writers); the first one that is not makes it a
- * hash table.
+ * It is an array as long as ids are 1, 2, 3, … (nearly all writers). The first other id turns it
+ * into a hash table.
  */
 #pragma once
 

@@ -72,7 +72,7 @@ NODISCARD enum status procfs_user_parse(struct str text, uint32_t *out, struct e
 NODISCARD enum status procfs_user(int pid, uint32_t *out, struct err *e);
 
 /* The process' cgroup path from /proc/PID/cgroup: the v2 line ("0::/…"), else the line whose
- * controllers contain cpu, else the first; a line that says more than "/" before one that does not.
+ * controllers contain cpu, else the first. A line with "/" alone is used only if there is no other.
  * Text in `a`. */
 NODISCARD enum status procfs_cgroup_parse(
 	struct str text, struct arena *a, struct str *out, struct err *e);

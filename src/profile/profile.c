@@ -4,8 +4,8 @@
  * element is appended in three steps that leave the profile as it was when one of them fails:
  * reserve room, insert the index into the map, write the element.
  *
- * A message with several profiles of one program has its tables several times, in one order: the
- * element after the one that was found last is compared before anything is hashed.
+ * A message with several profiles of one program has the same tables several times, in the same
+ * order. So the element after the last one found is compared first, before anything is hashed.
  *
  * Structures with padding are hashed as arrays of numbers, never as bytes.
  *

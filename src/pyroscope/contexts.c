@@ -95,7 +95,7 @@ static enum status value_of(const struct contexts *c, uint64_t id, struct profil
 	return s;
 }
 
-/* The same of a name; 0 for one that is left out, too. */
+/* The same for a name; also 0 if the name is left out. */
 static enum status name_of(const struct contexts *c, uint64_t id, struct profile *p, uint32_t *out)
 {
 	struct context_entry *e = find(c, true, id);

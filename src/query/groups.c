@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: each group of labels gets a copy of what it has of the store's tree: its sums are taken
- * group by group, and from the node of each upwards, until one that the group has already. Where
- * there are too many groups, the largest stay and the others become one.
+ * How: each group of labels gets a copy of its part of the store's tree. Its sums are taken group
+ * by group. From the node of each sum the copy goes upwards, until it meets a node that the group
+ * already has. If there are too many groups, the largest stay and the others become one.
  */
 #include "query/loader.h"
 

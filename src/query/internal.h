@@ -70,12 +70,12 @@ struct query_unit query_unit_of(
 
 /* The points that a chosen step aims at, where the request does not say. */
 #define QUERY_POINTS_WANTED 300
-/* The step of the request, or one that makes about so many points of its time range: whole minutes
- * and the like, the same for every API. */
+/* The step of the request; without one, a round step (whole minutes and the like) that gives about
+ * `wanted` points. The same for every API. */
 NODISCARD enum status query_choose_step(
 	const struct query_request *r, uint32_t wanted, int64_t *out_ns, struct err *e);
 
-/* "binary+0xaddress", what has no name is shown by. */
+/* "binary+0xaddress": how a place without a name is shown. */
 #define QUERY_ADDRESS_NAME_MAX 320
 struct str query_address_name(
 	struct str binary, uint64_t address, char text[QUERY_ADDRESS_NAME_MAX]);

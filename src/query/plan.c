@@ -81,7 +81,7 @@ static enum status is_met(const struct query_plan *p, const struct query_request
 	return s;
 }
 
-/* The type that fits best and has what is asked for; the one that fits best if none has. */
+/* The best fitting type with samples of the selector; if none has any, the best fitting one. */
 static enum status best_type(const struct query_plan *p, const struct query_request *r,
 	const struct samples_type *types, size_t count, struct arena *a,
 	const struct samples_type **out, struct err *e)

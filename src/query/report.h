@@ -197,7 +197,7 @@ struct query_cuts { /* starts as zero bytes */
 	struct map index;
 };
 struct query_pprof_writer;
-/* The value of a stack; of one that was added before, more of it. */
+/* Adds a value of a stack. A stack may be added again. */
 NODISCARD enum status query_cuts_add(
 	struct query_cuts *c, const uint32_t *path, uint32_t count, int64_t value, struct err *e);
 NODISCARD enum status query_cuts_write(

@@ -19,7 +19,8 @@
 #define BINARY_PADDED_MAX 32
 #define BINARY_CUT_MIN 16
 #define NAME_CUT_MIN 20
-/* In longer names brackets stay: each one that is never closed is looked for up to the end. */
+/* In longer names brackets are not cut: for each that is never closed the whole rest is searched.
+ */
 #define BRACKETS_BYTES_MAX 4096
 #define BRACKETS_KEPT_MAX 8 /* characters in brackets that are not worth cutting */
 

@@ -104,7 +104,7 @@ static int compare(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-/* The one that is there most often; UINT32_MAX: none is there often enough. */
+/* The most frequent value; UINT32_MAX: none is frequent enough. */
 static uint32_t choose(uint32_t *v, size_t count)
 {
 	uint32_t chosen = UINT32_MAX;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Go program is told by its section .go.buildinfo, which has the version. Its frames are native
- * ones; what is found here is where a goroutine has the labels that runtime/pprof sets. Offsets are
- * fixed within a minor version.
+ * A Go program is known by its section .go.buildinfo, which has the version. Its frames are native.
+ * This file finds where a goroutine has the labels that runtime/pprof sets. Offsets are fixed
+ * within a minor version.
  *
- * A thread's g is in a variable of threads, at a place that the linker writes into instructions: it
- * is that of the first one that loads g into its register, as the wrappers of functions in assembly
- * do.
+ * A thread's g is in a thread-local variable. Its place is only in instructions, into which the
+ * linker writes it. It is taken from the first instruction that loads g into its register; wrappers
+ * of functions in assembly have such instructions.
  *
  * Source: Go, src/debug/buildinfo, src/runtime/runtime2.go, src/runtime/pprof/label.go,
  * proflabel.go; DWARF of 1.23, 1.25 and 1.26; OpenTelemetry's profiler has the offsets of the

@@ -278,7 +278,7 @@ struct ruby_layout {
 	__u16 body_lines;     /* rb_iseq_constant_body.insns_info */
 	__u16 line_bytes;     /* of an entry of it */
 	__u16 line_is_value;  /* location.first_lineno is a VALUE, else an int */
-	__u16 text_data;      /* RString: where the bytes of one that has them in itself begin */
+	__u16 text_data;      /* RString: where the bytes begin, if the string holds them itself */
 	__u16 last_operator;  /* tLAST_OP_ID: IDs to here are their own numbers */
 	__u16 class_kind;     /* enum ruby_class */
 	__u16 class_name;     /* RUBY_CLASS_FIELD: where the name is */

@@ -29,10 +29,10 @@
 /* "cpython"; "" for none. As frame kinds have it (profile.h). */
 const char *runtime_name(unsigned kind);
 
-/* Which runtime this file holds. E_NOTFOUND: none that is known, the answer for nearly all files.
- * E_UNSUPPORTED: one that cannot be walked; `e` says which, in which version, and why. E_INVALID:
- * its tables are broken. Reads the symbols of the dynamic linker; the others only where these name
- * a runtime. */
+/* Which runtime this file holds. E_NOTFOUND: no known runtime, as in nearly all files.
+ * E_UNSUPPORTED: the runtime cannot be walked; `e` says which it is, in which version, and why.
+ * E_INVALID: its tables are broken. Reads the dynamic symbols, and the others only if these name a
+ * runtime. */
 NODISCARD enum status runtimes_find(
 	const struct objfile *obj, struct runtime_record *out, struct err *e);
 

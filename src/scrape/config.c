@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of keys, each with what reads it. A key that is known and not done is refused with a
- * sentence, one that is not known with the nearest that is.
+ * There is a table of keys, each with the function that reads it. A known key that firn does not
+ * support is refused with the reason, an unknown key with the nearest known one.
  */
 #include "scrape/internal.h"
 

@@ -136,11 +136,11 @@ void scrape_target_join(struct scrape_target *t);
 /* The moment behind `last_ns` (0: there was none), which may be past by less than an interval.
  * Where it is further away, the clock was set or scraping took too long: the next one by `key`. */
 int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns);
-/* Whether to tell how a scrape went, which is then noted: a failure that lasts is told once, and of
- * a target that comes and goes at most one change every SCRAPE_TOLD_NS. now_ns: monotonic. */
+/* Whether to log how a scrape went; the answer is remembered. A lasting failure is logged once, and
+ * a target that comes and goes at most once every SCRAPE_TOLD_NS. now_ns: monotonic. */
 bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns);
-/* With the pool's lock held, once that is noted: the same was told of another profile of the server
- * lately, as of one that is down. */
+/* With the pool's lock held, after scrape_is_news(). True if the same was logged lately for another
+ * profile of the same server, which may be down. */
 bool scrape_is_told_of_another(const struct scrape_target *t);
 
 /* ---- pool.c ---- */
@@ -178,5 +178,5 @@ void scrape_sources_stop(struct scrape_config *c); /* NULL is fine */
 void scrape_sources_hand_on(struct scrape_config *from, struct scrape_config *to);
 const char *scrape_source_key(const struct scrape_source *s); /* "dns_sd_configs" */
 size_t scrape_source_found(const struct scrape_source *s);    /* addresses; with the pool's lock */
-/* Tells of a problem, unless it is the one that is known, which is then noted. */
+/* Logs a problem unless it is `known`, which becomes this problem. */
 void scrape_tell(struct scrape *x, char known[ERR_TEXT_MAX], enum status s, const struct err *e);

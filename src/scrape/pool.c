@@ -57,7 +57,7 @@ static void add_target(struct round *r, struct scrape_target *t)
 	} else {
 		t->pool = r->x;
 	}
-	/* An old one that does not fit any more goes with the others that are gone. */
+	/* An old target that does not fit any more is ended with those that are gone. */
 	if (!fits || !VEC_PUSH(&r->fresh.v, t)) {
 		if (!old || !VEC_PUSH(&r->x->targets, t))
 			scrape_target_free(t);

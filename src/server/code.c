@@ -69,7 +69,7 @@ static enum status find_bounds(struct listing *l)
 	return OK;
 }
 
-/* As it was uploaded or is kept, or the one that ran here. */
+/* The executable that was uploaded or is kept; else the one that ran on this host. */
 static enum status open_executable(struct listing *l, int *out_fd)
 {
 	const struct debuginfo_key key = { l->build_id, l->q->tenant, DEBUGINFO_EXECUTABLE };

@@ -248,7 +248,7 @@ static enum status mark_finished(struct call *c)
 		r.invalid ? "yes" : "no");
 	if (r.invalid || r.type > DEBUGINFO_EXECUTABLE)
 		return OK;
-	/* Not every build id is one that mappings have. */
+	/* E_INVALID: no mapping can have this build id. */
 	st = symbolizer_look_again(c->s->engine.symbolizer, r.build_id, true, &e);
 	if (st != OK && st != E_INVALID)
 		log_warn("uploaded names wait", "build_id=%s why=%s",

@@ -256,7 +256,7 @@ static size_t count_assets(const struct server_asset *assets)
 	return n;
 }
 
-/* A route for each of a table; where it is empty, one that says so. */
+/* A route for each asset of a table; if it is empty, a route that says so. */
 static size_t add_assets(const struct server_asset *assets, const char *first,
 	net_handler_fn *without, struct net_route *out)
 {

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server without a store: it scrapes and hands on, and passes on what agents and other senders
- * bring by gRPC. All share a few connections to the other side; each call takes one that is free,
- * or waits for one: `free_fd` counts those. A call for a scrape that failed because nobody was
- * there is tried once more; then the profile is lost, counted, and the target bad. What is passed
- * on is not tried again: its sender does that. A reload that ends a target, and the end, break
- * calls off: where nobody answers hundreds of them would last for minutes.
+ * A server without a store. It scrapes targets and sends their profiles on, and it passes on what
+ * agents and other senders send by gRPC. All calls share a few connections to the other side; a
+ * call waits for a free one (`free_fd` counts them). If a scraped profile cannot be sent because
+ * the other side is not there, it is tried once more. Then it is lost and counted, and the target
+ * is bad. What is passed on is not tried again, because its sender does that. A reload that ends a
+ * target, and the end of the server, break calls off: without an answer hundreds of calls would
+ * last for minutes.
  *
- * The routes are those of the whole server that ask for no samples, and those of passed_on[].
+ * Its routes are the whole server's routes that need no samples, and those of passed_on[].
  */
 #include "base/clock.h"
 #include "base/log.h"

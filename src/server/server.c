@@ -372,8 +372,8 @@ enum status server_run(
 	raise_descriptors(c);
 	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);
-	/* Signals come to this thread only, and end the sleep; the second is for one that comes
-	 * just before it. */
+	/* Signals come to this thread only, and end its sleep. The sleep is one second at most, for
+	 * a signal that comes just before it. */
 	if (st == OK)
 		os_notify("READY=1");
 	while (st == OK && !*stop) {

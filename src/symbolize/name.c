@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of one location after the other. Locations come by mapping and address mostly, so that
- * many have the place in the table that the one before had: its lines, but for the number of the
- * first, are theirs. Texts of a table that many share are interned and demangled once, by their
- * address in the table, and a function that many share is found by its name's.
+ * Locations are named one after the other. They mostly come by mapping and address, so many are at
+ * the same place of the table as the one before. They take its lines, but for the line number of
+ * the first. A text of a table is interned and demangled once, and found again by its address in
+ * the table; a function is found again by its name's.
  *
- * Two namers may be at parts of the same locations at the same time. The one that is apart keeps
- * strings, functions and lines of its own, numbered from 0, and reads nothing that the other one
- * changes; joined in the order in which they came, they get the numbers that a single namer would
- * have given them.
+ * Two namers may work on parts of the same locations at the same time. The second keeps strings,
+ * functions and lines of its own, numbered from 0, and reads nothing that the first one changes.
+ * Joined in order, they get the numbers that a single namer would have given them.
  */
 #include "symbolize/private.h"
 

@@ -155,7 +155,7 @@ struct symbolize_text {
 	uint32_t demangled;
 	bool has_plain;
 	bool has_demangled;
-	/* Of a function's name: the last one that has it. */
+	/* If the text is a function's name: the last function with it. */
 	bool has_function;
 	const char *file;
 	uint32_t start_line;

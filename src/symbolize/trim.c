@@ -126,8 +126,8 @@ static bool open_candidate(const struct symbolize_tables *t, struct candidate *c
 	       debuginfo_trim_new(c->table, &c->trim, NULL) == OK;
 }
 
-/* Those to be trimmed are opened, so that `bytes` become free. One that is damaged is left for whom
- * it is to be opened for. */
+/* Opens tables to be trimmed, until `bytes` would become free. A damaged table is left alone: the
+ * next query that opens it deals with it. */
 static void choose(struct pass *p, uint64_t bytes)
 {
 	uint64_t opened = 0;

@@ -5,8 +5,8 @@
  * and go straight into pages: there is never a list of rows. An entry is read twice, which is
  * cheaper than keeping and sorting its rows.
  *
- * Where two functions claim the same text, the one that begins later has it from there on; of two
- * that begin together the longer one counts.
+ * If two functions claim the same text, the later one has it from its beginning on; of two that
+ * begin together, the longer one counts.
  */
 #include "unwind/cfi.h"
 #include "unwind/code.h"
@@ -470,7 +470,7 @@ static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint6
 	return begin + from;
 }
 
-/* Of a function's first byte: does it begin as one that is called? */
+/* Whether this rule, at a function's first byte, is that of a function that is called. */
 static bool is_called(const struct unwind_machine *m, const struct unwind_rule *rule)
 {
 	return rule->cfa == UNWIND_CFA_SP && rule->cfa_off == m->called_cfa_off;
@@ -535,7 +535,7 @@ static size_t longest(struct builder *b, size_t i, size_t *out_next)
 	return best;
 }
 
-/* Rows for the gap between the last function and the one that begins at `begin`. */
+/* Rows for the gap between the last function and the next, which begins at `begin`. */
 static void put_gap(struct builder *b, const struct code_part *segment, uint64_t at, uint64_t begin)
 {
 	if (begin - at > CODE_PADDING_MAX || at == segment->begin)

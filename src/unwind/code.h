@@ -53,7 +53,7 @@ struct code {
 	uint8_t *window_bytes; /* NULL: nothing was read yet */
 };
 
-/* The machine must be one that is known. `work` stays the caller's, and is used by all below. */
+/* The machine must be known. `work` stays the caller's, and is used by all functions below. */
 NODISCARD enum status code_init(
 	struct code *c, const struct objfile *obj, struct work *work, struct err *e);
 void code_deinit(struct code *c);

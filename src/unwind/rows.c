@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of an FDE are run up to the next one that moves the location: what stands then
- * is one row. Registers that nobody follows are read over. A restore gives back what the CIE says.
+ * The instructions of an FDE are run up to the next one that moves the location; the state then is
+ * one row. Registers that no rule uses are skipped. A restore gives back what the CIE says.
  */
 #include "unwind/cfi.h"
 

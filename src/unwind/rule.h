@@ -213,7 +213,7 @@ UNWIND_INLINE int unwind_fp_may_be_followed(__u64 fp, __u64 sp)
 #define UNWIND_X86_SIGNAL_PLACES 0x76543210fa89becdULL
 #define UNWIND_X86_SIGNAL_PLACE(dwarf) (UNWIND_X86_SIGNAL_PLACES >> ((dwarf)&15) * 4 & 15)
 
-/* From the byte that was looked up to the one that names the frame. */
+/* The distance from the byte that was looked up to the byte that names the frame. */
 UNWIND_INLINE __u64 unwind_rule_early_bytes(const struct unwind_rule *rule, int is_exact)
 {
 	int is_early = (rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP) &&

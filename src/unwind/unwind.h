@@ -20,9 +20,9 @@
 #define UNWIND_SECTION_BYTES_MAX ((size_t)256 << 20)
 /* Functions of one file; those behind are left out, and counted as bad_fdes. */
 #define UNWIND_FDES_MAX (4u << 20)
-/* Work for one file, in units of about a byte that is looked at: so much whatever it has, and so
- * much for each byte of its call frame information and of .gopclntab. Real files need 1 to 3 a
- * byte; one that is made to be slow is given up with E_LIMIT. */
+/* Work for one file, in units of about a byte that is read: a fixed amount, and more for each byte
+ * of its call frame information and of .gopclntab. Real files need 1 to 3 a byte. A file that needs
+ * more than the limit, because it was made to be slow, gets E_LIMIT. */
 #define UNWIND_WORK_MIN ((uint64_t)8 << 20)
 #define UNWIND_WORK_PER_BYTE 5
 /* Memory while a table is built: its sections, 32 bytes a function, and the table. */

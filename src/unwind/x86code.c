@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules from the code itself, where nobody wrote call frame information: musl's libc, assembly of
- * codecs and crypto libraries.
+ * Makes rules from the code itself, where there is no call frame information: musl's libc, assembly
+ * of codecs and crypto libraries.
  *
- * The code is read instruction by instruction. What moves rsp is followed; a branch forward carries
- * what is known there to its target, where the code in between ends with a return or a jump. A
- * function goes on until a return or jump behind which no branch leads. It is believed only if it
- * returns, each time with rsp where it was at its beginning, and calls with rsp aligned as the ABI
- * wants it; else it has no rules. Where that fails it is tried whether it ends at a call that does
- * not return, with padding behind it, or the next function; and whether it is one that never
- * returns, but calls or enters the kernel as functions do.
+ * The code is read instruction by instruction, and each change of rsp is followed. A forward branch
+ * carries the state to its target, if the code in between ends with a return or a jump. A function
+ * ends at a return or jump behind which no branch leads. Its rules count only if it returns each
+ * time with rsp where it was at its beginning, and calls with rsp aligned as the ABI wants. If not,
+ * two other readings are tried: the function ends at a call that does not return, with padding or
+ * the next function behind it; or it never returns, but calls or enters the kernel as functions do.
  *
  * A function that aligns its stack by a copy of its CFA (GCC: lea 8(%rsp), %r10; and $-64, %rsp;
  * push -8(%r10); push %rbp; mov %rsp, %rbp; push %r10) has it in that register first, and then in
  * its frame.
  *
- * A function is read again while branches back to code that nothing else leads to say more of it.
+ * A function is read again as long as branches back give more states, for code that nothing else
+ * leads to.
  *
- * Not followed: jumps back into code behind a return, and tables of jumps: code behind an indirect
- * jump is believed to be its cases. What is behind such a function, or jumps back into it, and does
- * not return itself, is not believed to be a function of its own.
+ * Jumps back into code behind a return are not followed, nor are tables of jumps: code behind an
+ * indirect jump is taken for its cases. Code behind such a function, or code that jumps back into
+ * it, is not taken for a function of its own unless it returns.
  */
 #include "unwind/x86.h"
 #include "unwind/x86insn.h"
@@ -79,8 +79,8 @@ struct function {
 	bool returns;
 	bool is_wrong;
 	bool has_table; /* of jumps: what follows may be its cases */
-	/* Of the functions before: where the last one that returned begins, and whether what
-	 * follows it may belong to it still. */
+	/* Where the last function that returned begins, and whether the code that follows may still
+	 * belong to it. */
 	size_t before;
 	bool is_suspect;
 };

@@ -90,11 +90,12 @@ struct profiler_settings {
 	__u32 off_cpu_enabled;
 	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
 	__u32 codes_epoch;  /* with another one all functions are told again */
-	__u32 has_code_runtimes; /* one whose code lies in memory without a file was published */
-	__u32 has_ruby;          /* a Ruby was */
-	__u32 has_php;           /* a PHP was */
+	__u32 has_code_runtimes; /* a runtime with code outside of files was published */
+	__u32 has_ruby;          /* a Ruby was published */
+	__u32 has_php;           /* a PHP was published */
 	__u32 has_contexts;      /* a process is in thread_contexts */
-	__u32 luajit; /* 1 + index of the record of a LuaJIT that was met; 0: none. BPF writes it */
+	__u32 luajit; /* 1 + index of the record of the LuaJIT that was found; 0: none. BPF writes
+			 it */
 };
 
 /* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the

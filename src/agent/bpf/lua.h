@@ -294,7 +294,7 @@ static __always_inline int lua_is_last(const struct walk *w, const struct lua_la
 	return (status & l->status_last[0]) == l->status_last[1];
 }
 
-/* The next frame of the run, or one that is none. */
+/* Adds the next frame of the run, or an empty frame at its end. */
 static __always_inline void lua_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {

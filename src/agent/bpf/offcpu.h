@@ -34,8 +34,8 @@ static __always_inline __u64 off_cpu_kernel_state(struct task_struct *task)
 	return BPF_CORE_READ((struct task_struct___state *)task, state);
 }
 
-/* Is the switch of this thread to be sampled? Kernel threads, which mostly wait for work, are not;
- * nor is one that has ended. */
+/* Whether the switch of this thread is sampled. Kernel threads are not, since they mostly wait for
+ * work; nor are threads that have ended. */
 static __always_inline int off_cpu_is_chosen(struct task_struct *task, __u64 kernel_state)
 {
 	if (!settings.off_cpu_enabled || bpf_get_prandom_u32() > settings.off_cpu_last)

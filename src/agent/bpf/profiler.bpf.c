@@ -227,7 +227,7 @@ static __always_inline void sample_off_cpu(struct bpf_raw_tracepoint_args *ctx, 
 }
 
 /* Loaded only with --off-cpu-threshold. Arguments: whether the thread was preempted, the thread
- * that leaves the CPU, the one that gets it. */
+ * that leaves the CPU, the thread that gets it. */
 SEC("raw_tp/sched_switch")
 int thread_switch(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -262,8 +262,8 @@ static __always_inline void process_send(struct event_process *e, __u64 flags)
 		c->notices_lost++;
 }
 
-/* The mapping of the new program's text: on an overlay file system its file is the one that
- * frames will name, which bprm->file is not. */
+/* The mapping of the new program's text. Its file is the file that frames will name. On an overlay
+ * file system bprm->file is another one. */
 static __always_inline void process_text(struct task_struct *task, struct file_notice *notice)
 {
 	struct mm_struct *mm = BPF_CORE_READ(task, mm);

@@ -144,8 +144,8 @@ static __always_inline int python_owned(
 	return is_in_loop(l->loop, offset);
 }
 
-/* One frame towards the end of the run. Where a run has more frames than the stack has room for, or
- * one that cannot be read, its upper part is shown all the same, and then what is wrong. */
+/* One frame towards the end of the run. If the run has too many frames for the stack, or a frame
+ * cannot be read, the frames before it are kept, and a marker behind them says what is wrong. */
 static __always_inline void python_look(
 	struct walk *w, const struct cpython_layout *l, struct runtime_scratch *s)
 {

@@ -3,9 +3,9 @@
  * runtime: what the walks of all language runtimes have in common: frames, gaps, and functions that
  * are told to user space before the first sample that has them.
  *
- * A function's number is a hash of where it lies and of what it points to, so that another one that
- * gets its memory has another number. It is told with its name while its process surely lives: in
- * the interrupt that met it.
+ * A function's number is a hash of its address and of what it points to. So another function in the
+ * same memory has another number. The name is sent while the process surely lives: in the interrupt
+ * that found the function.
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 struct runtime_scratch {
 	__u64 block[RUNTIME_BLOCK_WORDS];
 	__u64 code[RUNTIME_CODE_WORDS];
-	__u64 thread; /* in a list of threads: the one that is looked at, and what it hangs on */
+	__u64 thread; /* of the list of threads: the one read last, and its list */
 	__u64 threads_of;
 	__u64 thread_pointer;
 };

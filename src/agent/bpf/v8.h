@@ -138,8 +138,8 @@ static __always_inline enum v8_frame_part v8_frame_part(const __u8 *b)
 	return V8_FRAME_WHOLE;
 }
 
-/* The frame pointer leads to a frame, of which function is this code? That one's, of the function
- * that is about to get a frame, or of the one that had one. */
+/* Says which function the code at pc belongs to: the function of the frame at the frame pointer, a
+ * function that is about to make its frame, or a function that has left its frame. */
 static __always_inline enum v8_frame_part v8_frame_of_code(const struct walk *w)
 {
 	__u64 pc = w->pc;

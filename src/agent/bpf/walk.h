@@ -170,10 +170,10 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	return step_by(w, rule, pc, cfa, fp);
 }
 
-/* Go's morestack runs newstack on the stack of g0 and has kept nothing of the goroutine's but what
- * is in its g. m.g0 or m.curg proves that r14 was a g: it is g0, once newstack has begun, and still
- * the goroutine before. Once newstack has put the goroutine aside, to let
- * another run, m has none, and what g0 does from there on is nobody's: the stack ends. */
+/* Go's morestack runs newstack on the stack of g0. Of the goroutine's registers only those in its g
+ * are kept. r14 is the goroutine until newstack begins, and g0 from then on; that it is a g at all
+ * is proved by m.g0 or m.curg, which must be equal to it. Once newstack has put the goroutine
+ * aside, m.curg is 0: g0 works for no goroutine then, and the stack ends. */
 static __always_inline enum stack_end step_go_morestack(
 	struct walk *w, const struct unwind_rule *rule)
 {
@@ -192,8 +192,8 @@ static __always_inline enum stack_end step_go_morestack(
 	return step_to(w, regs[1], regs[0], fp);
 }
 
-/* Where libgcc goes on after an exception, as it has found out: the code that catches or cleans up,
- * at its first instruction, in a frame further up. */
+/* libgcc has found where an exception is caught or cleaned up: the walk goes on there, in a frame
+ * further up, at the first instruction of that code. */
 static __always_inline enum stack_end step_context(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 fp_at, fp, to[2]; /* cfa, ra */

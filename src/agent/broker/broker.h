@@ -118,7 +118,7 @@ void broker_drop(const struct broker_file *f);
 void broker_drop_late(void);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);
-/* The event that samples a CPU, or with a frequency of 0 the one that tells of its symbols
+/* The event that samples a CPU, or with a frequency of 0 the event that reports its symbols
  * (ksymbols.h); -1 with errno (ENOSYS: there is no broker). */
 int broker_perf_event(uint32_t cpu, uint32_t frequency_hz);
 /* Kernel memory for unwind tables, as privileged_open_slab(); EDQUOT: as many as there may be were

@@ -193,9 +193,9 @@ static int hold_for(struct channel *c, struct str *out_text)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	struct statfs fs;
-	if (fstatfs(fd, &fs) < 0) /* whatever it is, it is none of the kernel's own */
+	if (fstatfs(fd, &fs) < 0) /* then it is not one of the kernel's own file systems */
 		fs = (struct statfs){ 0 };
-	/* A path below a root may lead to another file than the one that was meant. */
+	/* A path below a root may lead to another file than the mapped one. */
 	bool below_is_disk = r->below_is_disk && where == BROKER_MAPPED;
 	if (!pinned_files_may_hang((uint64_t)fs.f_type, below_is_disk))
 		return STEAL_FD(fd);
@@ -219,7 +219,7 @@ static int slab_for(struct broker *b)
 	bool may = slab_grants_take(&b->slabs, b->config.slabs_max, clock_monotonic_ns());
 	lock_release(&b->slabs_lock);
 	int fd = may ? privileged_open_slab() : fail(EDQUOT);
-	if (may && fd < 0) { /* one that could not be made is not given */
+	if (may && fd < 0) { /* a slab that could not be made does not count */
 		int error = errno;
 		lock_take(&b->slabs_lock);
 		b->slabs.count -= b->slabs.count > 0;

@@ -3,11 +3,11 @@
  * device_credits: how long the broker may still be waited for, by device. Private to agent/
  * (broker.c). No clock and no lock of its own.
  *
- * A device that answers late each time holds up a thread that reads one file after the other as
- * much as one that never answers. So each has a credit of time that it may be waited for:
- * DEVICE_CREDIT_NS, which grows again by DEVICE_CREDIT_SHARE_PERCENT of the time that passes. One
- * that has used up more rests until it has half of it again, so that the next look at a file on it
- * is for more than one answer.
+ * A device that always answers late delays a thread that reads file after file as much as a device
+ * that never answers. So each device has a credit, the time that the broker may wait for it. The
+ * credit is at most DEVICE_CREDIT_NS and grows by DEVICE_CREDIT_SHARE_PERCENT of the time that
+ * passes. A device without credit rests until it has half of it back, so that the next file on it
+ * can get more than one answer.
  */
 #pragma once
 
@@ -17,7 +17,7 @@
 #define DEVICE_CREDIT_SHARE_PERCENT 10
 /* Any answer may take so long without using up credit. */
 #define DEVICE_CREDIT_FREE_NS (10 * NS_PER_MS)
-/* Devices that are remembered; of more the one with the most credit is forgotten. */
+/* Devices that are remembered. If there are more, the one with the most credit is forgotten. */
 #define DEVICE_CREDITS_MAX 64
 
 struct device_credit {

@@ -80,7 +80,7 @@ static void open_one(struct files *f, struct file_request *r)
 	pass_on(f, r);
 }
 
-/* Notices that came, and one that comes within `wait_ns`. */
+/* Opens the files of all notices that are there. Without any it waits `wait_ns` for the first. */
 static void open_notices(struct files *f, int64_t wait_ns)
 {
 	int64_t deadline = wait_ns ? clock_monotonic_ns() + wait_ns : 0;

@@ -133,6 +133,6 @@ bool files_key(struct files *f, uint32_t file_id, struct file_key *out);
 /* A user frame's ELF virtual address; false when the offset lies in no segment. */
 bool file_info_vaddr(const struct file_info *i, uint64_t file_offset, uint64_t *out_vaddr);
 const struct files_metrics *files_metrics(const struct files *f);
-/* CPU time of making tables so far, with the one that is being made: all of its thread. */
+/* CPU time of the thread that makes tables: also for the table that is being made now. */
 int64_t files_work_ns(const struct files *f);
 void files_write_metrics(const struct files *f, struct buf *out);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inode_search: a program or library of this host by its inode. For a process that has ended: in
- * the usual folders, and in those where files were opened lately. For one that lives: beside its
- * other files. Private to agent/files (mapped_file.c, files.c).
+ * inode_search: finds a program or library of this host by its inode. If the process has ended, it
+ * searches the usual folders, and those where files were opened lately. If the process lives, it
+ * searches the folders of its other files. Private to agent/files (mapped_file.c, files.c).
  *
- * It runs in the agent itself, so that it looks at nothing that may hang: a folder on a file system
- * that asks somebody else (FUSE, NFS, …), below one, or with one mounted in it, is left out; links
- * are not followed. The root's own file system counts as one that answers: this program's
- * libraries lie there.
+ * It runs in the agent itself, so it must not hang. It leaves out folders on a file system that
+ * asks another program or host (FUSE, NFS, …), folders below such a one, and folders in which one
+ * is mounted. It does not follow links. The root's own file system is taken to answer, since this
+ * program's libraries lie there.
  */
 #pragma once
 

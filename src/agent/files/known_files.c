@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two kinds of records. A `binding` is a kernel key (device, inode) that was met. A `known_file` is
- * a content: what has the same build id, size, first and last bytes and unwind table is the same
- * file, whichever key it has, and has one id.
+ * There are two kinds of records. A `binding` is a kernel key (device, inode). A `known_file` is a
+ * content: keys with the same build id, size, first and last bytes and unwind table are the same
+ * file, and have one id.
  *
- * When too many files are known the one that was longest not asked for is forgotten: retracted from
- * the sampler, its keys dropped, its id left to rest, since samples under way name it still.
+ * When there are too many files the least recently used one is forgotten: it is retracted from the
+ * sampler and its keys are dropped. Its id rests for a while, because samples on their way still
+ * name it.
  */
 #include "agent/files/known_files.h"
 

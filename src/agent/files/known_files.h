@@ -29,8 +29,8 @@ struct known_file {
 	char *path;
 	struct objfile_segment *segments;
 	uint32_t segment_count;
-	uint16_t runtime;    /* enum runtime_kind, of one that is walked */
-	bool has_no_runtime; /* it was looked for, in vain */
+	uint16_t runtime;    /* enum runtime_kind, if its frames are walked */
+	bool has_no_runtime; /* searched for, and not found */
 	bool has_table;
 	bool live; /* false: the id rests, or was never used */
 	uint64_t rows;
@@ -44,7 +44,7 @@ struct known_files {
 	VEC(struct binding) bindings;
 	uint32_t binding_count;
 	uint32_t binding_hint; /* where the search for a free one goes on */
-	uint32_t drop_hint;    /* and for one that may go */
+	uint32_t drop_hint;    /* where the search for one to forget goes on */
 	struct map by_key;
 	VEC(struct known_file) known; /* by id */
 	uint32_t live_count;
@@ -58,8 +58,8 @@ void known_files_deinit(struct known_files *b);
 
 /* The number of the binding of a key (its inode and device); MAP_NONE: none. */
 uint32_t known_files_find(const struct known_files *b, const struct file_key *key);
-/* A new one, FREE; of FILES_KEYS_MAX one that failed or is bound gives way. MAP_NONE: none of those
- * looked at does, or no memory. */
+/* A new binding, FREE. If there are FILES_KEYS_MAX, one that failed or is bound is replaced.
+ * MAP_NONE: none of those that were tried can be replaced, or there is no memory. */
 uint32_t known_files_bind(struct known_files *b, const struct file_key *key, int64_t now_ns);
 void known_files_unbind(struct known_files *b, uint32_t binding);
 

@@ -55,7 +55,7 @@ static enum status no_map(int pid, struct err *e)
 
 static enum status read_maps(const struct broker_file *f, struct buf *out, struct err *e)
 {
-	uint8_t piece[4096]; /* the kernel says no more at a time */
+	uint8_t piece[4096]; /* the kernel gives at most this much at a time */
 	ssize_t n;
 	while ((n = broker_read(f, piece, sizeof(piece), out->len)) > 0 && buf_status(out) == OK)
 		buf_put(out, piece, (size_t)n);

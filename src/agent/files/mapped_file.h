@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapped_file: the file behind a mapping of a process, opened, and sure to be the one that the
- * kernel named. Private to agent/ (files.c).
+ * mapped_file: opens the file behind a mapping of a process, and makes sure that it is the file
+ * that the kernel named. Private to agent/ (files.c).
  */
 #pragma once
 
@@ -11,8 +11,8 @@
 /* Open what process `pid` has mapped at [n->vma_start, n->vma_end), of identity n->key. vma_start
  * 0: the program that it runs. `path` receives the path as the process sees it, " (deleted)" cut
  * off, its end cut to fit. E_NOTFOUND: the process, the mapping or the file is gone; E_DENIED;
- * E_TIMEOUT: its file system does not answer; E_INVALID: it is no ELF file, and `path` is there if
- * it is surely the one that is mapped, else as it was. */
+ * E_TIMEOUT: its file system does not answer; E_INVALID: it is no ELF file; `path` is set only if
+ * this is surely the mapped file. */
 NODISCARD enum status mapped_file_open(int pid, const struct file_notice *n, struct open_file *out,
 	char path[OPEN_FILE_PATH_MAX], struct err *e);
 /* True for errors that say that the process has ended, or has the file mapped no more. The file may

@@ -23,8 +23,8 @@ struct file_request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
-	bool is_replaced;   /* the inode is another file than the one that is bound */
-	bool is_unsure;     /* it may be replaced: the bound one's generation is not known */
+	bool is_replaced;   /* the inode is another file than the bound one */
+	bool is_unsure;     /* it may be replaced: the generation of the bound file is not known */
 	bool is_published;  /* by this request */
 	bool is_first_pass; /* of files_preload() */
 	bool is_start;      /* the beginning of it, and no file */

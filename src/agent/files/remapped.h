@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remapped: code of a file that its process has copied to anonymous memory and put back in its
- * place (large pages for text: node --use-largepages, Chromium, HHVM). The mappings beside it still
- * show which file it was. Private to agent/. One thread's.
+ * remapped: finds the file of code that a process has copied to anonymous memory in the same place
+ * (large pages for text: node --use-largepages, Chromium, HHVM). The mappings beside it still show
+ * the file. Private to agent/. One thread's.
  */
 #pragma once
 
 #include "agent/bpf/shared.h"
 #include "base/clock.h"
 
-/* Processes that are remembered; of more the one that was read first is forgotten, where that is
- * REMAPPED_READ_NS ago: so no more are read than these in that time. */
+/* Processes that are remembered. If there are more, the one that was read first is forgotten, once
+ * that is REMAPPED_READ_NS ago. So at most this many are read in that time. */
 #define REMAPPED_PROCESSES_MAX 256
 #define REMAPPED_REGIONS_MAX 8 /* of one process */
-/* Mappings of a process are read when it is met, and not again for so long. */
+/* The mappings of a process are read at its first sample, and not again for so long. */
 #define REMAPPED_READ_NS (60 * NS_PER_SEC)
 
 struct remapped_region {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * thread_contexts: where a process publishes its own context, and where it has the variable of each
- * thread that says which trace and span it works for (agent/bpf/thread_context.h). Private to
- * agent/. One thread's.
+ * thread_contexts: finds where a process publishes its own context, and the variable by which each
+ * thread says which trace and span it works for (agent/bpf/thread_context.h). Private to agent/.
+ * One thread's.
  *
- * A process with such a library has a mapping named OTEL_CTX. Of one that has it each file of its
- * code is asked for the variable; that a file has none is remembered.
+ * A process with such a library has a mapping named OTEL_CTX. If it has one, the variable is
+ * searched for in each file of its code. A file without it is remembered.
  *
  * Source: OpenTelemetry, OTEP 4719 (process context), OTEP 4947 (thread context).
  */

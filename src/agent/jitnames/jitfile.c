@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A perf map has a name that is known, in the process' own /tmp, under its pid in its own
- * namespace. Where a process with that pid was there before, its file may be there still: one that
- * was written last before this process began is not taken. A jitdump lies anywhere; the process has
- * a page of it mapped as executable, only so that it is found.
+ * A perf map has a known name: it is in the process' own /tmp, under its pid in its own namespace.
+ * An earlier process with that pid may have left a file there, so a file that was last written
+ * before this process began is ignored. A jitdump may be anywhere. The process maps a page of it as
+ * executable, only so that it can be found.
  *
- * An open file is read even when the process has ended or its file was removed. The perf map of a
- * process that had ended before it was looked at is looked for in the agent's own root, where it is
- * the agent's own user's.
+ * An open file is read even after the process has ended or the file was removed. If the process
+ * ended before its perf map was opened, the map is searched for in the agent's own root, and taken
+ * only if it belongs to the agent's own user.
  */
 #include "agent/jitnames/jitfile.h"
 

@@ -19,8 +19,8 @@ struct jitobjects { /* of a process; all 0 at first */
 
 /* Looks for descriptors, where none is known yet. */
 void jitobjects_find(struct jitobjects *o, struct code_files_memory *known, int pid);
-/* Reads new objects into `map`. The last one read is the one that passes `budget` bytes. Returns
- * the bytes that were read. `since_ns`: the code is taken to be there since then. */
+/* Reads new objects into `map`, until more than `budget` bytes are read. Returns the bytes that
+ * were read. `since_ns`: the code is taken to be there since then. */
 uint64_t jitobjects_read(struct jitobjects *o, int pid, struct jit_map *map, struct lock *lock,
 	uint64_t since_ns, uint64_t budget);
 void jitobjects_deinit(struct jitobjects *o);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A function's texts are one block of memory. The place of a function that was forgotten is taken
- * by the next one, so that indexes stay.
+ * A function's texts are one block of memory. The next function takes the place of a forgotten one,
+ * so that indexes stay valid.
  *
- * Room is made by a limit that is the same for all processes, as large as can be: one that has few
- * functions keeps them whatever another does.
+ * When room is needed, all processes get the same limit of functions, as large as possible. So a
+ * process with few functions keeps them whatever others do.
  */
 #include "agent/names/codes.h"
 

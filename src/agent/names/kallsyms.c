@@ -5,10 +5,10 @@
  * so that its megabytes of text are never in memory at once. Of several symbols at one address the
  * best one stays: global before local before weak, then the first in the file.
  *
- * Beside them a short list of the BPF programs that were loaded since, by address. Of two that
- * overlap the one loaded later is there; one that was unloaded keeps its place until then, as
- * samples of it may be under way. The file says no lengths, so that without that list each new
- * program would have the name of its neighbour.
+ * Beside them is a short list of the BPF programs that were loaded since, by address. An unloaded
+ * program stays in the list, because samples of it may be on their way, until a program with an
+ * overlapping address is loaded. The file has no lengths, so without that list a new program would
+ * get the name of its neighbour.
  */
 #include "agent/names/kallsyms.h"
 
@@ -305,7 +305,7 @@ void kallsyms_watch(struct kallsyms *k, struct ksymbols *loaded)
 	k->loaded = loaded;
 }
 
-/* The number of those that begin at or before the address. */
+/* How many symbols begin at or before the address. */
 static size_t later_count(const struct kallsyms *k, uint64_t address)
 {
 	size_t low = 0, high = k->later.len;

@@ -63,7 +63,8 @@ NODISCARD enum status oom_open(
 void oom_configure(struct oom *o, const struct oom_config *c);
 /* After the sampler. NULL is fine. */
 void oom_close(struct oom *o);
-/* An executable that was met: of a Go program it is remembered where its heap is. */
+/* To be called for each new executable. If it is a Go program, it is remembered where its heap is.
+ */
 void oom_know(struct oom *o, const struct file_key *key, const struct objfile *obj,
 	const char *build_id, const char *path);
 /* Now and then: sends what is complete, or will not be. */

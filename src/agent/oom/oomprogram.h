@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * oomprogram: what must be known of a Go executable before one that runs it is ended for want of
- * memory: where the runtime keeps the profile of its memory, and where its functions begin. Private
- * to agent/. Not thread safe; one that is read may be looked into from any thread.
- *
- * Also from addresses that Go's runtime has recorded to frames as everybody else means them.
+ * oomprogram: the facts about a Go executable that must be known before the kernel kills its
+ * process for want of memory: where the runtime keeps the profile of its memory, and where its
+ * functions begin. It also turns the addresses that Go's runtime has recorded into frames. Private
+ * to agent/. Not thread safe; once it is read, any thread may look into it.
  */
 #pragma once
 

@@ -219,7 +219,7 @@ static void put_container(const struct metadata_process *p, struct relabel_set *
 		relabel_set_put(s, STR("container"), name);
 		break;
 	}
-	/* A container's scope says no more than its id. */
+	/* The name of a container's scope has only its id. */
 	if (!p->container_id.len)
 		relabel_set_put(s, STR("systemd_unit"), procfs_systemd_unit(p->cgroup));
 }

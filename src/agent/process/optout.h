@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * optout: which processes are profiled, by what they say of themselves in their environment and by
- * their labels, without a rule. Private to agent/. No I/O, no state.
+ * optout: decides without a rule which processes are profiled, by variables in their environment
+ * and by their labels. Private to agent/. No I/O, no state.
  *
- * A process that opts out, by either, is left out whatever else it says. Where opting in is asked
- * for, by either, only those are profiled that do.
+ * A process that opts out by either is not profiled, even if it opts in by the other. If the
+ * configuration has ways to opt in, only processes that do so are profiled.
  */
 #pragma once
 
@@ -21,7 +21,7 @@ struct optout_config {
 	const char *const *out_env;
 	/* Set to on, true, 1, yes, enable or enabled. */
 	const char *const *in_env;
-	/* "name=value" of a label or a meta label; "name=" of one that is absent. */
+	/* "name=value" of a label or a meta label; "name=" if the label is absent. */
 	const char *const *out_labels;
 	const char *const *in_labels;
 };

@@ -9,12 +9,12 @@
  * GOVERNOR_CALM_WINDOWS in a row, it is doubled, up to what was asked for. Memory above its limit
  * halves the rate too, and tells the agent to drop what it can read again.
  *
- * There are two rates: that of the timer, and the share of the threads leaving their CPU that is
- * sampled. The one by which most samples of the window came is halved; the one that was halved most
- * often is doubled first.
+ * There are two rates: the timer's, and the share of threads leaving their CPU that is sampled. The
+ * rate that brought most samples of the window is halved. The rate that was halved most often is
+ * doubled first.
  *
- * Chance, as parca-agent's: at the beginning of each interval a number from 0 to 99 is drawn; the
- * host is sampled for the interval if it is below the threshold.
+ * Chance, as parca-agent has it: at the beginning of each interval a number from 0 to 99 is drawn.
+ * The host is sampled in the interval if the number is below the threshold.
  */
 #pragma once
 
@@ -25,7 +25,7 @@
 #define GOVERNOR_WINDOW_NS (10 * NS_PER_SEC)
 #define GOVERNOR_CALM_WINDOWS 3
 #define GOVERNOR_THRESHOLD_MAX 100
-/* The share of off-CPU samples is halved so often at most. */
+/* The share of off-CPU samples is halved at most this often. */
 #define GOVERNOR_HALVINGS_MAX 16
 
 struct governor_config {

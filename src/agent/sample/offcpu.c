@@ -134,7 +134,7 @@ static uint64_t stay_hash(uint32_t tid, int64_t left_ns)
 	return hash_u64((uint64_t)left_ns ^ (uint64_t)tid << 40);
 }
 
-/* Of this thread and time: the one that is there, or a new one. NULL: no room. */
+/* The stay of this thread and time: the known one, or else a new one. NULL: no room. */
 static struct stay *stay_get(struct offcpu *o, uint32_t tid, int64_t left_ns)
 {
 	struct stay new = {

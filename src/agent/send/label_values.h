@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * label_values: which labels that a program sets have too many values to be labels of series.
+ * label_values: finds labels of programs that have too many values to be labels of series.
  *
- * A label such as request_id, with a new value for each request, would make a series each, until
- * the server takes no new series from anybody. So the values of each label of a process are
- * counted, roughly; one with more than about LABEL_VALUES_MAX is left out from then on, and told of
- * once.
+ * A label such as request_id has a new value for each request. Each would make a series, until the
+ * server takes no new series from any host. So the values of each label of a process are counted,
+ * roughly. A label with more than about LABEL_VALUES_MAX is left out from then on, and logged once.
  *
  * Values are counted by linear counting (Whang, Vander-Zanden, Taylor 1990): one bit for each hash.
- * Labels share LABEL_VALUES_SLOTS slots by hash; one that takes another's slot begins anew.
+ * Labels share LABEL_VALUES_SLOTS slots by hash. A label that takes another's slot starts at zero.
  */
 #pragma once
 

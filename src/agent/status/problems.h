@@ -11,15 +11,15 @@
 
 #include <stdint.h>
 
-/* Of each kind; the one that was longest not met goes. */
+/* Of each kind. If there are more, the one whose last occurrence is oldest is forgotten. */
 #define PROBLEMS_MAX 64
 
 enum problem_kind {
 	PROBLEM_FILE,    /* an executable that could not be opened or read */
-	PROBLEM_TABLE,   /* one that was, and has no unwind table */
-	PROBLEM_NAMES,   /* one whose names could not be sent to the server */
-	PROBLEM_RUNTIME, /* one with a language runtime that cannot be walked */
-	PROBLEM_STACK,   /* a process, whose stacks do not reach their root */
+	PROBLEM_TABLE,   /* an executable that was read, but has no unwind table */
+	PROBLEM_NAMES,   /* an executable whose names could not be sent to the server */
+	PROBLEM_RUNTIME, /* an executable with a language runtime that cannot be walked */
+	PROBLEM_STACK,   /* a process whose stacks do not reach their root */
 	PROBLEM_KINDS
 };
 

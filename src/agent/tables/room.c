@@ -39,8 +39,7 @@ static bool is_of(const struct slot *slot, enum which which)
 	return which == WITH_TABLE ? slot->bytes > 0 : which == ANY || slot->runtime;
 }
 
-/* Of these LIVE files the one that was not used for longest; 0: all of them were in use within the
- * last `epochs`. */
+/* The least recently used of these LIVE files; 0: all were used within the last `epochs`. */
 static uint32_t coldest(const struct tables *t, enum which which, uint32_t epochs)
 {
 	uint32_t epoch = tables_epoch(t);

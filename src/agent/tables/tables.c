@@ -259,7 +259,7 @@ static struct unwind_rule slot_find_rule(
 	return unwind_page_find(&blob, file_offset & (UNWIND_BLOB_BYTES_MAX - 1));
 }
 
-/* The slot of a file, not of another one that has its inode now. */
+/* The slot of exactly this file: another file may have its inode by now. */
 static uint32_t slot_of(const struct tables *t, const struct file_key *key)
 {
 	uint32_t i = key->inode ? slot_find(t, key) : t->maps.settings->vdso_slot;

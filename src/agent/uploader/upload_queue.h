@@ -136,9 +136,9 @@ enum upload_outcome {
 void upload_queue_finish(
 	struct upload_queue *b, struct upload_job *job, enum upload_outcome o, int64_t now_ns);
 
-/* The server may be another one by now: one that it had is asked for soon. */
+/* The server may be another one by now: soon it is asked for a file that it had. */
 void upload_queue_probe(struct upload_queue *b);
-/* It is: all that it had waits again. */
+/* It is another one: all files that it had wait again. */
 void upload_queue_doubt(struct upload_queue *b);
 /* How many files are to be asked for or sent, now or later. */
 uint32_t upload_queue_waiting(const struct upload_queue *b);

@@ -37,7 +37,7 @@ struct uploader_config {
 	int64_t call_ns; /* of each call but the one with the bytes */
 	int64_t patience_ns;
 	int64_t backoff_min_ns, backoff_max_ns; /* while the server is away */
-	int64_t unsupported_ns;                 /* one that takes no debug files */
+	int64_t unsupported_ns;                 /* while it takes no debug files */
 	int64_t idle_ns;                        /* a thread without work ends */
 	struct upload_queue_times times;
 	upload_key_fn *find_key;

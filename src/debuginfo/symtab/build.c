@@ -217,7 +217,7 @@ enum status debuginfo_child_run(const struct debuginfo_files *files, unsigned bi
 	return s == OK ? finish(&p, limits->stop, e) : s;
 }
 
-/* A child that DWARF killed is followed by one that leaves it alone: the symbols are worth it. */
+/* If a child fails over the DWARF, a second one reads only the symbols. */
 static enum status run_children(const struct debuginfo_files *files, int table,
 	const struct debuginfo_limits *limits, struct err *e)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line programs that libdw refuses: it takes the length of an extended opcode for one byte, where
- * it is a LEB128 number. Zig's compiler pads with extended opcodes of any length, and libdw gives
- * up the whole unit. In a copy of the section each longer one that no standard defines becomes
- * several short ones, which say as little. Runs in the child only. Source: DWARF 5, 6.2.4
- * and 6.2.5.
+ * Mends line programs that libdw refuses. libdw takes the length of an extended opcode for one
+ * byte, but it is a LEB128 number. Zig's compiler pads with extended opcodes of any length, and
+ * libdw then gives up the whole unit. So in a copy of the section each long opcode that no standard
+ * defines is replaced by several short ones without effect. Runs in the child only. Source: DWARF
+ * 5, 6.2.4 and 6.2.5.
  */
 #include "debuginfo/symtab/readers.h"
 

@@ -429,8 +429,8 @@ static void give_up(struct debuginfo_upload *up)
 	(void)!debuginfo_record_write(up->u, &now, NULL);
 }
 
-/* With the lock held: another upload was begun after this one was whole, and took it for one that
- * arrives; nobody will finish it. */
+/* With the lock held. Another upload was begun after this one was whole, and its record says that
+ * bytes are still arriving. It will never be finished. */
 static void drop_superseded(const struct debuginfo_upload *up)
 {
 	struct debuginfo_record now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * debuginfo/uploads: the debug files, executables and sources that clients upload
- * (docs/formats/debuginfo.md), what of an ELF file is worth uploading, and archives of sources.
+ * debuginfo/uploads: keeps the debug files, executables and sources that clients upload
+ * (docs/formats/debuginfo.md), extracts the useful part of an ELF file, and packs sources.
  */
 #pragma once
 

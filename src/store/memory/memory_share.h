@@ -4,7 +4,7 @@
  * store_config.memory_bytes:
  *
  *   2  the memtable that is being filled (store.c reserves)   1  batches on their way in
- *   2  the one that is being written                          4  queries, all together
+ *   2  the memtable that is being written                     4  queries, all together
  *   2  what writing it takes                                  2  tables of parts (CACHE_SHARE)
  *   4  merging (merge.c)                                      1  label texts (DICTIONARY_SHARE)
  *                                                            ½  identities of batches (dedupe.h)

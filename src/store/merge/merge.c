@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of all sources are interned into one, and canonically numbered; then the rows of all
- * sources come out of one k-way merge, equal ones summed, into the new part. The new part takes
- * the place of its sources in one step; then their files go.
+ * The tables of all sources are interned into one, and canonically numbered. Then one k-way merge
+ * writes the rows of all sources into the new part, equal ones summed. The new part replaces its
+ * sources in one step; then their files are deleted.
  *
- * Memory is a budget: tables, and the rows that have to be sorted, of all sources together. What
- * does not fit is tried with fewer sources, at last with one that is not sorted yet (sorted
- * ones are read as they lie, so they take little afterwards); what does not fit even then is left
- * alone.
+ * The tables, and the rows that have to be sorted, must fit into a budget of memory. If they do
+ * not, the merge is tried with fewer sources, at last with one source that is not sorted yet: once
+ * it is sorted, it can be read in order and takes little memory. A source that does not fit even
+ * alone is left as it is.
  */
 #include "store/merge/merge.h"
 #include "store/merge/merge_choose.h"
@@ -75,7 +75,7 @@ static void leave_alone(struct store *s, const struct part *p)
 	metric_add(&s->metrics.parts_left_alone, 1);
 }
 
-/* At most `most` sources; one alone is one that is not sorted. */
+/* Chooses at most `most` sources. If it is one, that one is not sorted yet. */
 static enum status choose(struct merging *m, int64_t now_ns, size_t most)
 {
 	struct store *s = m->s;

@@ -85,11 +85,11 @@ struct merge_cursor {
 	struct merge_key key; /* of head */
 	bool done;
 };
-/* One that does not lie sorted: at most so many rows of a series are gathered at a time that they
- * fit into `memory_bytes`. E_LIMIT: these would be too many pieces. */
+/* For a source that is not sorted: the rows of a series are gathered in pieces that fit into
+ * `memory_bytes`. E_LIMIT: there would be too many pieces. */
 NODISCARD enum status merge_cursor_limit(
 	struct merge_cursor *c, uint64_t memory_bytes, struct err *e);
-/* Rows of the largest series of one that does not lie sorted; else 0. */
+/* Rows of the largest series, if the source is not sorted; else 0. */
 uint64_t merge_cursor_series_rows(const struct merge_cursor *c);
 /* Memory of a row that is gathered and sorted. */
 #define MERGE_SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A series is there from each point to the next, where that is not further than two intervals, and
- * for an interval (but not more than the usual one) past the last: a run. The runs of all series,
- * put together, are the time that is divided by. Series are not looked at all at once: one that
- * began within an interval of the first of all was there from the beginning, and likewise at the
- * end.
+ * A run is a time in which a series is there. It goes from each point to the next one, if that is
+ * at most two intervals away, and an interval (at most the usual one) past the last point. The
+ * union of all series' runs is the time that the sum is divided by. Series are not scraped at the
+ * same moment. So a series that began within an interval of the first one counts from the beginning
+ * on, and likewise at the end.
  */
 #include "store/read/cover.h"
 

@@ -30,8 +30,8 @@ void kinds_texts_deinit(struct kinds_texts *t, struct budget *b);
 NODISCARD enum status kinds_texts_add(
 	struct kinds_texts *t, const struct str *texts, size_t n, struct budget *b, struct err *e);
 
-/* Whether the kind is one that the selector and the view's tenant are about. */
+/* Whether the kind fits the selector and the view's tenant. */
 bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const struct tab_kind *x);
-/* `done` by source: 1 where the lists tell all; nobody need ask the source anything else. */
+/* `done` by source: 1 if the lists answer the query, so that nothing else of the source is read. */
 NODISCARD enum status kinds_ask(
 	struct kinds_question *k, uint8_t *done, struct kinds_texts *out, struct err *e);

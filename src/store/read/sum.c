@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources are dealt to the query's threads, largest first. For each, values are added to a dense
- * array by node number, block by block, or for many blocks at once where the part has their total
- * and all their rows are wanted; then the nodes that have a sum are folded into a tree
- * that no other thread is at; in the end the trees are put together, which costs as much as folding
- * a source: so there is one for each two sources at the most. A thread that finds no source left
- * helps with the blocks of one that another thread is at, into an array of its own.
+ * Sources are dealt to the query's threads, largest first. A thread adds the values of a source to
+ * a dense array by node number, block by block; or many blocks at once, if the part has their total
+ * and all their rows are wanted. Then it folds the nodes with a sum into a tree that no other
+ * thread uses. In the end the trees are put together. That costs as much as folding a source, so
+ * there is at most one tree for every two sources. A thread without a source helps with the blocks
+ * of another thread's source, into an array of its own.
  *
- * So there are never more sources at hand than threads, and the memory is theirs. Where it does not
- * suffice for all threads, the query is run again by one alone.
+ * So at any time there are at most as many open sources as threads. If the memory does not suffice
+ * for all threads, the query runs again on one thread.
  */
 #include "store/read/durations.h"
 

@@ -13,7 +13,7 @@ struct tree {
 	struct profile tables;
 	VEC(struct samples_node) nodes; /* parents come first */
 	double *averages;               /* by node, of a gauge */
-	uint32_t *next;                 /* by node: the one that followed it in the last source */
+	uint32_t *next;                 /* by node: its successor in the last source */
 	size_t cap;                     /* of these two */
 	uint32_t *slots;                /* node by (parent, location); 0: none */
 	uint32_t slot_mask;

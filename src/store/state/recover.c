@@ -2,7 +2,7 @@
 /*
  * The parts are those that the manifest names, and the memtable is the records of the log that no
  * part covers (docs/formats/manifest.md section 1). A file of this store that the manifest does not
- * name was left by a crash, and is removed; one that is newer than the manifest is set aside.
+ * name was left by a crash, and is removed; a file that is newer than the manifest is set aside.
  * Without a manifest that can be read the set is computed: all valid parts that no other part
  * replaces.
  */

@@ -113,8 +113,8 @@ struct store {
 
 void store_say(struct store *s, const char *fmt, ...) PRINTF(2, 3);
 
-/* E_UNAVAILABLE: the directory's lock is not the one that this store holds (the directory was
- * removed, or made anew by somebody): nothing may be written there. */
+/* E_UNAVAILABLE: the lock file in the directory is not the one that this store has locked, because
+ * the directory was removed or made anew. Then nothing may be written there. */
 NODISCARD enum status store_check_home(struct store *s, struct err *e);
 
 /* ---- parts ---- */
