@@ -150,6 +150,7 @@ static_assert(AGENT_RUNTIME_V8 == 1u << RUNTIME_V8, "as records have it");
 static_assert(AGENT_RUNTIME_GO == 1u << RUNTIME_GO, "as records have it");
 static_assert(AGENT_RUNTIME_LUAJIT == 1u << RUNTIME_LUAJIT, "as records have it");
 static_assert(AGENT_RUNTIME_BEAM == 1u << RUNTIME_BEAM, "as records have it");
+static_assert(AGENT_RUNTIME_DOTNET == 1u << RUNTIME_DOTNET, "as records have it");
 static_assert(AGENT_RUNTIME_LUA == 1u << RUNTIME_LUA, "as records have it");
 static_assert(AGENT_RUNTIME_RUBY == 1u << RUNTIME_RUBY, "as records have it");
 static_assert(AGENT_RUNTIME_PHP == 1u << RUNTIME_PHP, "as records have it");

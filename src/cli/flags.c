@@ -233,9 +233,9 @@ static const struct cli_option profiling_options[] = {
 	{ .name = "tracers", .kind = CLI_LIST, .separator = ',',
 	  .at = offsetof(struct cli_profiling_flags, tracers), .value = "NAME,...",
 	  .help = "Show the functions of these language runtimes: python, hotspot, perl, php, ruby, v8, lua, luajit, beam, "
-		  "labels (of Go's goroutines), "
-		  "all or none. Default: all. parca-agent's other names are accepted and select "
-		  "nothing. none also leaves out the names of JIT code." },
+		  "dotnet, labels (of Go's goroutines), "
+		  "all or none. Default: all. none also leaves out the names of JIT code, which "
+		  "those of .NET belong to." },
 	{ .name = "python-unwinding-disable", .kind = CLI_BOOL,
 	  .at = offsetof(struct cli_profiling_flags, no_python),
 	  .help = "Show Python programs by the native frames of the interpreter." },

@@ -282,16 +282,17 @@ static void apply_opting(struct cli_profiling_flags *f, struct agent_config *out
 	out->opt_in_labels = f->opt_in_labels.count ? f->opt_in_labels.v : NULL;
 }
 
-/* parca-agent's names of tracers; most have no runtime here. */
+/* parca-agent's names of tracers, and ours. */
 static const struct {
 	const char *name;
 	uint32_t runtimes;
 } tracers[] = { { "all", AGENT_RUNTIMES_ALL }, { "none", 0 }, { "native", 0 },
 	{ "python", AGENT_RUNTIME_PYTHON }, { "perl", AGENT_RUNTIME_PERL },
 	{ "php", AGENT_RUNTIME_PHP }, { "hotspot", AGENT_RUNTIME_HOTSPOT },
-	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 }, { "dotnet", 0 },
-	{ "lua", AGENT_RUNTIME_LUA }, { "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO },
-	{ "beam", AGENT_RUNTIME_BEAM }, { "luajit", AGENT_RUNTIME_LUAJIT } };
+	{ "ruby", AGENT_RUNTIME_RUBY }, { "v8", AGENT_RUNTIME_V8 },
+	{ "dotnet", AGENT_RUNTIME_DOTNET }, { "lua", AGENT_RUNTIME_LUA },
+	{ "go", AGENT_RUNTIME_GO }, { "labels", AGENT_RUNTIME_GO }, { "beam", AGENT_RUNTIME_BEAM },
+	{ "luajit", AGENT_RUNTIME_LUAJIT } };
 
 static bool apply_tracers(const struct cli_profiling_flags *f, struct agent_config *out)
 {

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "profile/profile.h"
@@ -112,6 +113,14 @@ NODISCARD enum status jit_dump_read(struct jit_dump *d, struct jit_map *m, struc
  * go on, 0 when all were read. E_CORRUPT: it is no such object; counted as bad. */
 NODISCARD enum status jit_object_read(
 	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);
+
+/* ---- metadata of .NET ---- */
+
+/* Exactly `len` bytes of the metadata; less at their end, and then zeros. */
+typedef bool jit_read_fn(void *ctx, uint64_t offset, void *out, size_t len);
+/* The name of the method with this row of MethodDef, from 1 on, appended as .NET's perf map has it:
+ * "[App.dll] Space.Outer+Inner::Method". False: there is no such method. */
+bool jit_dotnet_name(jit_read_fn *read, void *ctx, uint32_t method, struct buf *out);
 
 /* ---- what a name says ---- */
 

@@ -19,6 +19,7 @@ static const struct {
 	[RUNTIME_LUA] = { "lua", lua_find },
 	[RUNTIME_LUAJIT] = { "luajit", luajit_find },
 	[RUNTIME_BEAM] = { "beam", beam_find },
+	[RUNTIME_DOTNET] = { "dotnet", dotnet_find },
 };
 static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");

@@ -53,12 +53,19 @@ struct runtime_symbol called_inside(
  * none does. */
 uint64_t function_bytes(const struct objfile *obj, uint64_t address);
 
-/* The bytes that follow `prefix` where it is first among the file's constants, up to a byte that is
- * none of a version's ("8.2.36"), with a NUL. E_NOTFOUND: it is not there. */
-NODISCARD enum status version_in_constants(
-	const struct objfile *obj, const char *prefix, char out[16], struct err *e);
+/* The bytes that follow `prefix` where it is first in a section, up to a byte that is none of a
+ * version's ("8.2.36"), with a NUL. E_NOTFOUND: it is not there. */
+NODISCARD enum status version_in_section(const struct objfile *obj, const char *section,
+	const char *prefix, char out[16], struct err *e);
+/* The same among the file's constants. */
+NODISCARD static inline enum status version_in_constants(
+	const struct objfile *obj, const char *prefix, char out[16], struct err *e)
+{
+	return version_in_section(obj, ".rodata", prefix, out, e);
+}
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
+enum status dotnet_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status beam_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status luajit_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status lua_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -23,6 +23,7 @@ enum runtime_kind {
 	RUNTIME_LUA = 8,
 	RUNTIME_LUAJIT = 9,
 	RUNTIME_BEAM = 10,
+	RUNTIME_DOTNET = 11,
 	RUNTIME_KIND_COUNT,
 };
 

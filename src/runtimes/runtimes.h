@@ -87,6 +87,10 @@ bool runtimes_thread_context(const struct objfile *obj, struct runtimes_thread_c
  * it makes. False: it has none. Source: GDB's manual, JIT Compilation Interface. */
 bool runtimes_jit_descriptor(const struct objfile *obj, struct vaddr *out);
 
+/* Where a file has `g_dacTable`, by which the runtime of .NET tells debuggers where its variables
+ * are, and which version it is. False: it has none, or one whose tables are not known. */
+bool runtimes_dotnet(const struct objfile *obj, struct vaddr *out, unsigned *out_version);
+
 /* "class/of/Method.name" as people read it, appended as UTF-8; `file` tells the language. */
 void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */

@@ -189,17 +189,17 @@ static bool is_of_version(uint8_t c)
 	return (c >= '0' && c <= '9') || c == '.';
 }
 
-enum status version_in_constants(
-	const struct objfile *obj, const char *prefix, char out[16], struct err *e)
+enum status version_in_section(const struct objfile *obj, const char *section, const char *prefix,
+	char out[16], struct err *e)
 {
-	const struct objfile_section *constants = objfile_section(obj, ".rodata");
+	const struct objfile_section *constants = objfile_section(obj, section);
 	CLEANUP(buf_deinit) struct buf bytes;
 	buf_init(&bytes, RUNTIMES_CONSTANTS_BYTES_MAX);
 	enum status s = constants ? objfile_read_section(obj, constants, &bytes, e) : E_NOTFOUND;
 	const uint8_t *at = s == OK ? memmem(bytes.data, bytes.len, prefix, strlen(prefix)) : NULL;
 	if (!at)
-		return err_set(
-			e, E_NOTFOUND, "%s: %s is not in its constants", objfile_name(obj), prefix);
+		return err_set(e, E_NOTFOUND, "%s: %s is not in its %s", objfile_name(obj), prefix,
+			section);
 	size_t from = (size_t)(at - bytes.data) + strlen(prefix), len = 0;
 	for (; len < 15 && from + len < bytes.len && is_of_version(bytes.data[from + len]); len++)
 		out[len] = (char)bytes.data[from + len];

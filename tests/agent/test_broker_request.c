@@ -152,6 +152,24 @@ static void reads_each_kind(void **state)
 	buf_u64(&b, 4096);
 	CHECK_OK(parse(&b, &r, &e), &e);
 	CHECK(r.kind == BROKER_CONTEXT && r.pid == 5 && r.address == 4096);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_DOTNET_FIND);
+	buf_u32(&b, 16);
+	buf_u32(&b, 5);
+	buf_u32(&b, 10);
+	buf_u64(&b, 6);
+	buf_u64(&b, 7);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.pid == 5 && r.version == 10 && r.descriptor == 6 && r.address == 7);
+	buf_clear(&b);
+	buf_u32(&b, BROKER_DOTNET_READ);
+	buf_u32(&b, 17);
+	buf_u32(&b, 5);
+	buf_u32(&b, 64);
+	buf_u64(&b, 6);
+	buf_u64(&b, 7);
+	CHECK_OK(parse(&b, &r, &e), &e);
+	CHECK(r.pid == 5 && r.len == 64 && r.address == 6 && r.offset == 7);
 }
 
 static void refuses_what_is_none(void **state)
@@ -165,7 +183,11 @@ static void refuses_what_is_none(void **state)
 		size_t len;
 	} cases[] = {
 		{ "kind 0", 0, "/proc/1/exe", 11 },
-		{ "kind 12", 12, "/proc/1/exe", 11 },
+		{ "kind 14", 14, "/proc/1/exe", 11 },
+		{ "code of nobody", BROKER_DOTNET_FIND,
+			"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24 },
+		{ "no metadata", BROKER_DOTNET_READ,
+			"\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24 },
 		{ "a list of nobody", BROKER_JIT_LIST, "\0\0\0\0\0\0\0\0\0\0\0\0", 12 },
 		{ "half a list", BROKER_JIT_LIST, "\1\0\0\0\0\0\0\0\0\0\0", 11 },
 		{ "nothing of an object", BROKER_JIT_READ,

@@ -16,7 +16,7 @@
 
 static char path[64];
 static struct jitfiles files;
-static struct code_files_memory known;
+static struct jitfiles_known known;
 static struct lock lock = LOCK_INIT(LOCK_JITNAMES);
 static struct file_key key; /* inode 0: places are addresses */
 static uint64_t time_ns;

@@ -125,7 +125,7 @@ static void has_defaults(void **state)
 #define ALL                                                                                      \
 	(AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_HOTSPOT | AGENT_RUNTIME_PERL | AGENT_RUNTIME_PHP | \
 		AGENT_RUNTIME_V8 | AGENT_RUNTIME_RUBY | AGENT_RUNTIME_GO | AGENT_RUNTIME_LUA |   \
-		AGENT_RUNTIME_LUAJIT | AGENT_RUNTIME_BEAM)
+		AGENT_RUNTIME_LUAJIT | AGENT_RUNTIME_BEAM | AGENT_RUNTIME_DOTNET)
 
 static const struct {
 	const char *name, *flags;
@@ -138,7 +138,7 @@ static const struct {
 	{ "by default", "", ALL, false },
 	{ "all", "--tracers all", ALL, false },
 	{ "none", "--tracers none", 0, true },
-	{ "one of parca-agent's", "--tracers dotnet", 0, false },
+	{ "one of parca-agent's", "--tracers dotnet", AGENT_RUNTIME_DOTNET, false },
 	{ "Node.js", "--tracers v8", AGENT_RUNTIME_V8, false },
 	{ "Java", "--tracers hotspot", AGENT_RUNTIME_HOTSPOT, false },
 	{ "some", "--tracers none,python,php", AGENT_RUNTIME_PYTHON | AGENT_RUNTIME_PHP, false },

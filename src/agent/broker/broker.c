@@ -495,6 +495,34 @@ ssize_t broker_jit_read(
 	return n;
 }
 
+int broker_dotnet_find(
+	int pid, unsigned version, uint64_t table, uint64_t address, struct dotnet_memory_code *out)
+{
+	const struct {
+		uint32_t pid, version;
+		uint64_t table, address;
+	} payload = { (uint32_t)pid, version, table, address };
+	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_DOTNET_FIND,
+		str_make(&payload, sizeof(payload)), out, sizeof(*out));
+	if (n < 0 && errno == ENOSYS)
+		return dotnet_memory_find(pid, version, table, address, out);
+	return n == (ssize_t)sizeof(*out) ? 0 : n < 0 ? -1 : fail(EPROTO);
+}
+
+ssize_t broker_dotnet_read(int pid, uint64_t metadata, uint64_t offset, void *out, size_t len)
+{
+	const struct {
+		uint32_t pid, len;
+		uint64_t metadata, offset;
+	} payload = { (uint32_t)pid, (uint32_t)MIN(len, (size_t)BROKER_READ_BYTES_MAX), metadata,
+		offset };
+	ssize_t n = request_bytes(DEVICE_PROCESS | (uint32_t)pid, BROKER_DOTNET_READ,
+		str_make(&payload, sizeof(payload)), out, payload.len);
+	if (n < 0 && errno == ENOSYS)
+		return dotnet_memory_read(pid, metadata, offset, out, len);
+	return n;
+}
+
 ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_MAX])
 {
 	ssize_t n = ask_memory(pid, BROKER_CONTEXT, head, out, CONTEXT_MEMORY_BYTES_MAX);

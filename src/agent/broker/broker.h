@@ -13,6 +13,7 @@
 
 #include "agent/broker/cgroupid.h"
 #include "agent/broker/context_memory.h"
+#include "agent/broker/dotnet_memory.h"
 #include "agent/broker/jit_memory.h"
 #include "agent/broker/privilege.h"
 #include "agent/broker/privileged_open.h"
@@ -108,6 +109,10 @@ ssize_t broker_jit_list(
 	int pid, uint64_t descriptor, struct jit_memory_object out[JIT_MEMORY_OBJECTS_MAX]);
 ssize_t broker_jit_read(
 	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len);
+/* As dotnet_memory_find() and dotnet_memory_read(), at most BROKER_READ_BYTES_MAX. */
+int broker_dotnet_find(int pid, unsigned version, uint64_t table, uint64_t address,
+	struct dotnet_memory_code *out);
+ssize_t broker_dotnet_read(int pid, uint64_t metadata, uint64_t offset, void *out, size_t len);
 /* As context_memory_read(). */
 ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_MAX]);
 /* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */

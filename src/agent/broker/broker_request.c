@@ -202,6 +202,24 @@ enum status broker_request_parse(struct str message, struct broker_request *out,
 			return err_set(e, E_INVALID, "request %u: pid %u, %u bytes at +%llu",
 				out->number, out->pid, out->len, (unsigned long long)out->offset);
 		break;
+	case BROKER_DOTNET_FIND:
+		out->pid = reader_u32(&r);
+		out->version = reader_u32(&r);
+		out->descriptor = reader_u64(&r);
+		out->address = reader_u64(&r);
+		if (out->pid == 0 || out->pid > INT32_MAX)
+			return err_set(e, E_INVALID, "request %u: pid %u", out->number, out->pid);
+		break;
+	case BROKER_DOTNET_READ:
+		out->pid = reader_u32(&r);
+		out->len = reader_u32(&r);
+		out->address = reader_u64(&r);
+		out->offset = reader_u64(&r);
+		if (out->pid == 0 || out->pid > INT32_MAX || out->len == 0 ||
+			out->len > BROKER_READ_BYTES_MAX || out->offset > INT64_MAX)
+			return err_set(e, E_INVALID, "request %u: pid %u, %u bytes at +%llu",
+				out->number, out->pid, out->len, (unsigned long long)out->offset);
+		break;
 	default:
 		return err_set(e, E_INVALID, "request %u: kind %u", out->number, kind);
 	}

@@ -19,6 +19,8 @@ enum broker_kind {
 	BROKER_JIT_LIST = 9,
 	BROKER_JIT_READ = 10,
 	BROKER_CONTEXT = 11,
+	BROKER_DOTNET_FIND = 12,
+	BROKER_DOTNET_READ = 13,
 };
 
 struct broker_request {
@@ -30,9 +32,10 @@ struct broker_request {
 	bool below_is_disk;
 	uint32_t handle, len;
 	uint64_t offset;
-	uint32_t pid;        /* kinds 9 to 11 */
-	uint64_t address;    /* of the descriptor, of the entry, of the head */
-	uint64_t descriptor; /* kind 10 */
+	uint32_t pid;     /* kinds 9 to 13 */
+	uint64_t address; /* of the descriptor, of the entry, of the head, of code, of metadata */
+	uint64_t descriptor; /* kind 10; kind 12: the table */
+	uint32_t version;    /* kind 12 */
 };
 
 /* The answer of kind 6 where the file is pinned. */

@@ -2,13 +2,15 @@
 /*
  * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
  * between requests but the files that are pinned, no byte of an opened file is looked at but for
- * the first four, and no memory is asked for. Of a process' memory: jit_memory.h, context_memory.h.
+ * the first four, and no memory is asked for. Of a process' memory:
+ * jit_memory.h, context_memory.h, dotnet_memory.h.
  */
 #include "agent/broker/broker_serve.h"
 
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
 #include "agent/broker/context_memory.h"
+#include "agent/broker/dotnet_memory.h"
 #include "agent/broker/jit_memory.h"
 #include "agent/broker/perfmap_open.h"
 #include "agent/broker/pinned_files.h"
@@ -247,6 +249,13 @@ static ssize_t memory_for(struct channel *c)
 		return fail(EPERM);
 	if (r->kind == BROKER_CONTEXT)
 		return context_memory_read(pid, r->address, (void *)c->text);
+	if (r->kind == BROKER_DOTNET_FIND) {
+		struct dotnet_memory_code *out = (void *)c->text;
+		int found = dotnet_memory_find(pid, r->version, r->descriptor, r->address, out);
+		return found < 0 ? -1 : (ssize_t)sizeof(*out);
+	}
+	if (r->kind == BROKER_DOTNET_READ)
+		return dotnet_memory_read(pid, r->address, r->offset, c->text, r->len);
 	if (r->kind == BROKER_JIT_READ)
 		return jit_memory_read(pid, r->descriptor, r->address, r->offset, c->text, r->len);
 	ssize_t n = jit_memory_list(pid, r->address, (void *)c->text);
@@ -340,7 +349,9 @@ static void handle(struct channel *c, size_t len)
 		break;
 	case BROKER_JIT_LIST:
 	case BROKER_JIT_READ:
-	case BROKER_CONTEXT: {
+	case BROKER_CONTEXT:
+	case BROKER_DOTNET_FIND:
+	case BROKER_DOTNET_READ: {
 		ssize_t n = memory_for(c);
 		done = n >= 0;
 		text = str_make(c->text, done ? (size_t)n : 0);

@@ -32,3 +32,31 @@ uint32_t jit_descriptors_find(
 		return 0;
 	return f.count;
 }
+
+struct dotnet {
+	uint64_t table;
+	unsigned version;
+};
+
+static bool ask_dotnet(void *ctx, const struct objfile *obj, uint64_t bias)
+{
+	struct dotnet *d = ctx;
+	struct vaddr at;
+	if (!runtimes_dotnet(obj, &at, &d->version))
+		return false;
+	d->table = at.v + bias;
+	return true;
+}
+
+bool jit_dotnet_find(
+	struct code_files_memory *known, int pid, uint64_t *out_table, unsigned *out_version)
+{
+	struct dotnet d = { 0 };
+	const struct code_files_asked asked = { NULL, ask_dotnet, NULL, &d, 1 };
+	uint32_t count;
+	if (code_files_each(known, pid, &asked, &count) != OK || !d.table)
+		return false;
+	*out_table = d.table;
+	*out_version = d.version;
+	return true;
+}

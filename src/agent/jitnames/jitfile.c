@@ -219,7 +219,7 @@ static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, stru
 	free(old);
 }
 
-void jitfiles_open(struct jitfiles *f, struct code_files_memory *known, struct lock *lock)
+void jitfiles_open(struct jitfiles *f, struct jitfiles_known *known, struct lock *lock)
 {
 	struct seen_maps *seen = calloc(1, sizeof(*seen));
 	if (!seen)
@@ -229,8 +229,10 @@ void jitfiles_open(struct jitfiles *f, struct code_files_memory *known, struct l
 		keep_mappings(f, seen, lock);
 	if (is_read && seen->dump.end && !f->dump.is_open)
 		open_dump(f, &seen->dump);
-	if (is_read)
-		jitobjects_find(&f->objects, known, f->pid);
+	if (is_read) {
+		jitobjects_find(&f->objects, &known->objects, f->pid);
+		jitdotnet_find(&f->dotnet, &known->dotnet, f->pid);
+	}
 	free(seen);
 	open_perfmap(f);
 }
@@ -353,6 +355,8 @@ uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget)
 	if (f->objects.descriptor_count && is_same_process(f))
 		done += jitobjects_read(
 			&f->objects, f->pid, f->map, lock, (uint64_t)f->read_ns, budget);
+	if (f->dotnet.table && is_same_process(f))
+		done += jitdotnet_read(&f->dotnet, f->pid, f->map, lock, budget);
 	while (f->perfmap.is_open && n && done < budget) {
 		n = read_perfmap(f, lock, window, JIT_DUMP_WINDOW_BYTES, f->read_ns);
 		done += n;

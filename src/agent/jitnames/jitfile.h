@@ -9,6 +9,7 @@
 
 #include "agent/bpf/shared.h"
 #include "agent/broker/broker.h"
+#include "agent/jitnames/jitdotnet.h"
 #include "agent/jitnames/jitobjects.h"
 #include "base/lock.h"
 #include "jit/jit.h"
@@ -38,6 +39,11 @@ struct jitfile_mapping {
 	uint64_t start, end, offset;
 };
 
+/* Files that have neither: all 0 at first. */
+struct jitfiles_known {
+	struct code_files_memory objects, dotnet;
+};
+
 struct jitfiles { /* of a process */
 	int pid;
 	uint64_t start_ns; /* boot time clock */
@@ -46,6 +52,7 @@ struct jitfiles { /* of a process */
 	struct jitfile kept; /* the perf map that jitfiles_take_pinned() took: its place only */
 	struct jit_dump dump_state;
 	struct jitobjects objects;
+	struct jitdotnet dotnet;
 	struct jitfile_mapping *mappings;
 	uint32_t mapping_count;
 	int64_t read_ns; /* when the perf map was read last; monotonic */
@@ -54,13 +61,14 @@ struct jitfiles { /* of a process */
 NODISCARD enum status jitfiles_init(struct jitfiles *f, int pid, uint64_t start_ns);
 void jitfiles_deinit(struct jitfiles *f);
 /* Looks for files that are not open yet. What is mapped is changed under `lock`. `known`: files
- * without a descriptor for debuggers. */
-void jitfiles_open(struct jitfiles *f, struct code_files_memory *known, struct lock *lock);
+ * without a descriptor for debuggers, and without the runtime of .NET. */
+void jitfiles_open(struct jitfiles *f, struct jitfiles_known *known, struct lock *lock);
 /* Reads what is new, at most `budget` bytes; how many were read. */
 uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget);
 static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
-	return f->perfmap.is_open || f->dump.is_open || f->objects.descriptor_count;
+	return f->perfmap.is_open || f->dump.is_open || f->objects.descriptor_count ||
+	       f->dotnet.table;
 }
 static inline bool jitfiles_has_pinned(const struct jitfiles *f)
 {

@@ -48,7 +48,7 @@ struct jitnames {
 	uint64_t tick;
 	size_t bytes;
 	struct share share;
-	struct code_files_memory known; /* the thread's */
+	struct jitfiles_known known; /* the thread's */
 	struct jitnames_metrics metrics;
 };
 
@@ -322,9 +322,15 @@ static enum jitnames_answer find(
 	if (!last && (x->busy ? x->looked_ns != 0
 			      : jitfiles_have_grown(&x->files, p->time_ns, JITNAMES_LOOK_NS)))
 		return JITNAMES_LATER;
-	bool is_placed = !p->key.inode || jitfiles_address(&x->files, &p->key, p->at, &address);
-	if (!is_placed || !jit_map_find(x->files.map, address, p->time_ns, &found))
+	if (p->key.inode && !jitfiles_address(&x->files, &p->key, p->at, &address)) {
+		if (x->files.dotnet.table) /* it maps more of its code as it goes */
+			x->open_wait_ns = JITNAMES_LOOK_NS;
 		return JITNAMES_NONE;
+	}
+	if (!jit_map_find(x->files.map, address, p->time_ns, &found)) {
+		jitdotnet_want(&x->files.dotnet, address);
+		return JITNAMES_NONE;
+	}
 	tell(&found, out);
 	return JITNAMES_FOUND;
 }

@@ -142,6 +142,7 @@ static enum frame_kind kind_of_runtime(unsigned runtime)
 		[RUNTIME_LUA] = FRAME_LUA,
 		[RUNTIME_LUAJIT] = FRAME_LUAJIT,
 		[RUNTIME_BEAM] = FRAME_BEAM,
+		[RUNTIME_DOTNET] = FRAME_DOTNET,
 	};
 	return runtime < RUNTIME_KIND_COUNT ? kinds[runtime] : FRAME_UNKNOWN;
 }
