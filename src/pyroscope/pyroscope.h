@@ -4,8 +4,8 @@
  * names that Pyroscope would have given: push.v1.PushRequest, and the bodies of POST /ingest
  * (pprof, folded stacks, lines, trie, tree, JFR, speedscope; raw or multipart).
  *
- * Layer 3 (may use base, conf, codec, pb, profile, pprof, jfr). No I/O. Not thread safe. Source:
- * what the SDKs were recorded to send (docs/clients.md), grafana/pyroscope pkg/og and
+ * Layer 3 (may use base, conf, codec, pb, profile, pprof, jfr, stacktext). No I/O. Not thread safe.
+ * Source: what the SDKs were recorded to send (docs/clients.md), grafana/pyroscope pkg/og and
  * pkg/ingester/pyroscope.
  *
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,
@@ -167,6 +167,27 @@ NODISCARD enum status pyroscope_flame_make(const struct pyroscope_side *left,
 	struct pyroscope_flame *out, struct err *e);
 /* FlameGraph or FlameGraphDiff as a field of a message. */
 void pyroscope_flame_encode(const struct pyroscope_flame *f, uint32_t field, struct buf *out);
+
+/* ---- single files, of adhocprofiles.v1 ---- */
+
+/* A file as people have it, by its first bytes, gzipped or not: pprof, JFR, speedscope's, folded
+ * stacks, the text of `perf script`, or the JSON that pyroscope_flamebearer_write() makes of one
+ * side. Adds to `out`, at now_ns where the file does not say when; no samples on failure. E_INVALID
+ * and E_LIMIT name the place. */
+NODISCARD enum status pyroscope_file_decode(
+	struct str bytes, int64_t now_ns, struct profile *out, struct err *e);
+/* The types of such a profile by the names that Pyroscope gives them: the sample type ("cpu"), and
+ * where two have the same that of the profile before it ("mutex:contentions"). Names lie in the
+ * profile or in `a`. */
+struct pyroscope_file_type {
+	struct str name, unit;
+	uint32_t type; /* types */
+};
+NODISCARD enum status pyroscope_file_types(const struct profile *p, struct arena *a,
+	struct pyroscope_file_type **out, size_t *out_count, struct err *e);
+/* The stacks of a type; p and `a` keep what it refers to. */
+NODISCARD enum status pyroscope_file_side(struct profile *p, uint32_t type, struct arena *a,
+	struct pyroscope_side *out, struct err *e);
 
 /* One side as Pyroscope's tree: nodes in preorder, each (length of the name, name, self, number of
  * children), numbers as varints; the root has no name. Nothing where the total is 0. Scratch lies

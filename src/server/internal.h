@@ -97,8 +97,9 @@ struct server {
 	char (*paths)[SERVER_PATH_BYTES];          /* of RPCs, one each */
 	const char *services[SERVER_SERVICES_MAX]; /* of RPC, that have a route */
 	size_t service_count;
-	atomic_uint watchers;  /* of health and reflection */
-	atomic_uint downloads; /* of debuginfod */
+	atomic_uint watchers;   /* of health and reflection */
+	atomic_uint downloads;  /* of debuginfod */
+	atomic_uint files_read; /* requests of adhoc.c under way */
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
@@ -254,7 +255,6 @@ net_handler_fn server_querier_profile_stats;
 net_handler_fn server_pyroscope_nothing;
 /* Calls that firn does not implement: 501, with a sentence that names what to use instead. */
 net_handler_fn server_pyroscope_no_github;
-net_handler_fn server_pyroscope_no_files;
 net_handler_fn server_pyroscope_no_rules;
 net_handler_fn server_pyroscope_no_debuginfo;
 net_handler_fn server_pyroscope_decline; /* an upload of debug information */
@@ -282,6 +282,12 @@ net_handler_fn server_parca_has_profile_data;
 NODISCARD enum status server_parca_report(const struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct parca_query_request *q, struct arena *a,
 	struct buf *out, struct query_report *info, struct err *e);
+
+/* adhoc.c: adhocprofiles.v1, single files */
+net_handler_fn server_adhoc_upload;
+net_handler_fn server_adhoc_get;
+net_handler_fn server_adhoc_list;
+net_handler_fn server_adhoc_diff;
 
 /* share.c */
 net_handler_fn server_parca_share;

@@ -294,9 +294,6 @@ void server_pyroscope_nothing(void *ctx, const struct net_request *r, struct net
 		net_fail(out, err_set(&e, E_UNSUPPORTED, sentence), &e);            \
 	}
 REFUSAL(server_pyroscope_no_github, "GitHub integration is not configured: firn has none")
-REFUSAL(server_pyroscope_no_files,
-	"firn keeps no single files: send the profile to /api/push or /ingest with labels of its "
-	"own")
 REFUSAL(server_pyroscope_no_rules, "firn makes no metrics of profiles")
 REFUSAL(server_pyroscope_no_debuginfo, "firn takes debug files by Parca's DebuginfoService")
 

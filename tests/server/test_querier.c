@@ -236,7 +236,6 @@ static void refuses_with_a_sentence(void **state)
 	} cases[] = {
 		{ "vcs", server_pyroscope_no_github, "GitHub" },
 		{ "rules", server_pyroscope_no_rules, "no metrics" },
-		{ "adhocprofiles", server_pyroscope_no_files, "/api/push" },
 		{ "debuginfo", server_pyroscope_no_debuginfo, "Parca" },
 	};
 	CLEANUP(buf_deinit) struct buf b;
