@@ -180,11 +180,13 @@ static int by_sum(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Series whose sum is below are left out: of `limit`, those with the largest. */
-static enum status smallest_sum(
-	struct server_call *c, const struct query_range *r, int64_t limit, int64_t *out)
+/* Series whose sum is below are left out: of `limit`, those with the largest. So many of exactly
+ * that sum are in. */
+static enum status smallest_sum(struct server_call *c, const struct query_range *r, int64_t limit,
+	int64_t *out, int64_t *out_equal)
 {
 	*out = INT64_MIN;
+	*out_equal = INT64_MAX;
 	if (limit <= 0 || (uint64_t)limit >= r->count)
 		return OK;
 	int64_t *sums = ARENA_ARRAY(&c->a, int64_t, r->count);
@@ -194,6 +196,8 @@ static enum status smallest_sum(
 		sums[i] = sum_of(&r->series[i]);
 	qsort(sums, r->count, sizeof(*sums), by_sum);
 	*out = sums[limit - 1];
+	for (*out_equal = 0; *out_equal < limit && sums[limit - 1 - *out_equal] == *out;)
+		(*out_equal)++;
 	return OK;
 }
 
@@ -236,7 +240,7 @@ static enum status select_series(struct server_call *c)
 	struct query_range range = { 0 };
 	struct querier_points each;
 	struct str by[PYROSCOPE_LIST_MAX + 1];
-	int64_t least = 0;
+	int64_t least = 0, equal = 0;
 	enum status s = pyroscope_query_decode(c->r->body, PYROSCOPE_SELECT_SERIES, &in, c->e);
 	if (s == OK && in.average && in.exemplars == PYROSCOPE_EXEMPLARS_SPANS)
 		s = err_set(c->e, E_UNSUPPORTED, "averages with exemplars of spans");
@@ -259,13 +263,15 @@ static enum status select_series(struct server_call *c)
 	else
 		s = query_range(c->engine, q, by, by_count, &c->a, &range, c->e);
 	if (s == OK)
-		s = smallest_sum(c, &range, in.series_max, &least);
+		s = smallest_sum(c, &range, in.series_max, &least, &equal);
 	if (s == OK && more)
 		s = querier_points_find(
 			c, q, by, in.names.count, in.exemplars == PYROSCOPE_EXEMPLARS_SPANS, &each);
-	for (size_t i = 0; s == OK && i < range.count; i++)
-		if (sum_of(&range.series[i]) >= least)
+	for (size_t i = 0; s == OK && i < range.count; i++) {
+		int64_t sum = sum_of(&range.series[i]);
+		if (sum > least || (sum == least && equal-- > 0))
 			put_series(c, &in, &range.series[i], more ? &each : NULL, q->step_ns);
+	}
 	return s;
 }
 
