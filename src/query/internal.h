@@ -52,6 +52,9 @@ struct query_plan {
 NODISCARD enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
 	bool need_type, struct arena *a, struct query_plan *out, struct err *e);
 void query_plan_close(struct query_plan *p);
+/* Whether samples of the type meet the selector's conditions, in the request's time. */
+NODISCARD enum status query_type_has(const struct query_plan *p, const struct query_request *r,
+	const struct samples_type *t, struct arena *a, bool *out, struct err *e);
 /* Counts `bytes` in all for the report's own memory, until the plan is closed, in the quota of all
  * queries. To be called before it is allocated; fewer bytes than before change nothing.
  * E_UNAVAILABLE: other queries have it. E_LIMIT: more than one query may have. */

@@ -65,8 +65,7 @@ static void tell_type(const struct query_plan *p, size_t count, struct buf *out)
 	buf_printf(out, ", one of %zu profile types (`firn types` lists them)\n", count);
 }
 
-/* Has it a series that meets the selector's conditions? */
-static enum status is_met(const struct query_plan *p, const struct query_request *r,
+enum status query_type_has(const struct query_plan *p, const struct query_request *r,
 	const struct samples_type *t, struct arena *a, bool *out, struct err *e)
 {
 	struct selector with_type = p->selector;
@@ -103,7 +102,7 @@ static enum status best_type(const struct query_plan *p, const struct query_requ
 		seen[best] = true;
 		if (!*out)
 			*out = &types[best];
-		enum status s = met ? OK : is_met(p, r, &types[best], a, &met, e);
+		enum status s = met ? OK : query_type_has(p, r, &types[best], a, &met, e);
 		if (s != OK)
 			return s;
 		if (met) {

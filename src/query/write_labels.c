@@ -82,6 +82,22 @@ static void types_text(
 		query_text_end(&t, b);
 }
 
+/* Those that have what the selector asks for. */
+static enum status keep_met(const struct query_plan *p, const struct query_request *r,
+	struct samples_type *types, size_t *io_count, struct arena *a, struct err *e)
+{
+	size_t kept = 0;
+	enum status s = OK;
+	for (size_t i = 0; s == OK && i < *io_count; i++) {
+		bool met = false;
+		s = query_type_has(p, r, &types[i], a, &met, e);
+		if (met)
+			types[kept++] = types[i];
+	}
+	*io_count = kept;
+	return s;
+}
+
 enum status query_write_types(const struct query_engine *q, const struct query_request *r,
 	enum query_format format, struct buf *out, struct err *e)
 {
@@ -97,6 +113,8 @@ enum status query_write_types(const struct query_engine *q, const struct query_r
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
 		s = plan.view->ops->types(plan.view, r->from_ns, r->to_ns, &a, &types, &count, e);
+	if (s == OK && plan.selector.matcher_count && !plan.selector.has_type)
+		s = keep_met(&plan, r, types, &count, &a, e);
 	if (s == OK && r->required && count == 0)
 		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)

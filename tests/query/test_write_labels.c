@@ -18,6 +18,13 @@ static void writes_types(void **state)
 	CHECK_ANSWER(query_write_types, &r, QUERY_TEXT,
 		"UNIT         FIRST                 LAST                  TYPE\n"
 		"nanoseconds  1970-01-01 00:00:05Z  1970-01-01 00:00:07Z  " CPU "\n");
+	/* Of a selector those that have what it asks for. */
+	r = fake_request("{node=\"n\"}");
+	CHECK_ANSWER(query_write_types, &r, QUERY_JSON, "{\"types\":[]}");
+	fake_sample(HEAP, 9 * NS_PER_SEC, 1, 0, "node=n", "x@x");
+	CHECK_ANSWER(query_write_types, &r, QUERY_JSON,
+		"{\"types\":[{\"type\":\"" HEAP "\",\"unit\":\"bytes\","
+		"\"delta\":false,\"first\":9000,\"last\":9000}]}");
 }
 
 static void writes_labels(void **state)

@@ -113,9 +113,10 @@ export interface Question {
 	to: string;
 }
 
-/** The profile types that samples exist for. */
-export async function getTypes(signal: AbortSignal): Promise<ProfileType[]> {
-	return (await get<{ types?: ProfileType[] }>("api/types", { from: "0" }, signal)).types ?? [];
+/** The profile types that samples exist for; with a query `{matchers}` those that have such samples. */
+export async function getTypes(signal: AbortSignal, query?: string): Promise<ProfileType[]> {
+	const asked = query === undefined ? { from: "0" } : { from: "0", query };
+	return (await get<{ types?: ProfileType[] }>("api/types", asked, signal)).types ?? [];
 }
 
 /** Names of labels of the samples that the query selects. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The questions the page asks, made from its state. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { getFlame, getTop, getTypes, type Question } from "../api/client.ts";
+import { getFlame, getTop, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, TopAnswer } from "../api/types.ts";
 import { transform } from "../model/filter.ts";
@@ -18,11 +18,11 @@ import {
 	toApiTime,
 	usedMs,
 } from "../model/time.ts";
-import { usualType } from "../model/types.ts";
 import { joinQuery, type State } from "../model/url.ts";
 import { useHeld, useReading } from "./hold.ts";
 import { type SeriesData, useLabels, useSeries } from "./series.ts";
 import { useTicks } from "./ticks.ts";
+import { useType } from "./type.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
 /** Frames below this share of the total are not asked for; of a zoomed part, below its eighths. */
@@ -31,10 +31,6 @@ const TRIM_STEP = 8;
 const LEVEL_MAX = 7;
 /** Rows of the table. */
 const ROWS_MAX = 20_000;
-/** How often the server is asked whether it is there and has newer samples, in milliseconds. */
-const BEAT_MS = 5000;
-/** An answer to that which takes longer will not come, in milliseconds. */
-const BEAT_LATE_MS = 10_000;
 /** A range moves also where nothing new comes: then it is asked for this often. */
 const MOVED_MS = 60_000;
 
@@ -70,29 +66,6 @@ export interface Data {
 	span: Span;
 	live: boolean;
 	refresh: () => void;
-}
-
-/** The profile types: asked each second until there is one, then as a sign of life. */
-export function useTypes(): Query<ProfileType[]> {
-	const [wait, setWait] = useState(1000);
-	const [tick] = useTicks(wait, true);
-	const types = useQuery("types", tick, getTypes, BEAT_LATE_MS);
-	const empty = (types.data?.length ?? 0) === 0;
-	useEffect(() => setWait(empty ? 1000 : BEAT_MS), [empty]);
-	return types;
-}
-
-/** The types themselves, or those that the URL asks for although nothing is known of them. */
-export function pickType(types: ProfileType[] | null, wanted: string): ProfileType | null {
-	if (!types || types.length === 0) {
-		return null;
-	}
-	const found = types.find((t) => t.type === wanted);
-	if (found || wanted === "") {
-		return found ?? usualType(types);
-	}
-	const delta = wanted.endsWith(":delta");
-	return { type: wanted, unit: "", delta, first: 0, last: 0 };
 }
 
 /** Asks again while the server is still reading symbols: after 2 s, then less and less often. */
@@ -239,8 +212,7 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 
 /** Asks for everything that the state wants to see. */
 export function useData(state: State): Data {
-	const types = useTypes();
-	const type = pickType(types.data, state.type);
+	const { types, type } = useType(state);
 	const now = serverNow();
 	const problem = rangeProblem(state.range, now);
 	const whole = spanOf(state.range, now);

@@ -3,7 +3,7 @@
 import { getAgents, getMetrics, getTop } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
 import type { Agent } from "../../api/types.ts";
-import { pickType, useTypes } from "../../app/data.ts";
+import { pickType, useTypes } from "../../app/type.ts";
 import { go } from "../../app/store.ts";
 import { useTicks } from "../../app/ticks.ts";
 import { useQuery } from "../../app/use_query.ts";

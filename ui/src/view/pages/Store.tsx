@@ -3,7 +3,7 @@
 import { useRef } from "preact/hooks";
 import { getMetrics } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
-import { useTypes } from "../../app/data.ts";
+import { useTypes } from "../../app/type.ts";
 import { useTicks } from "../../app/ticks.ts";
 import { useQuery } from "../../app/use_query.ts";
 import { Metrics } from "../../model/metrics.ts";

@@ -2,7 +2,7 @@
 /** Code whose functions have no names, by what it costs, with what mends it. */
 import { useMemo } from "preact/hooks";
 import { getTop, getValues } from "../../api/client.ts";
-import { pickType, useTypes } from "../../app/data.ts";
+import { pickType, useTypes } from "../../app/type.ts";
 import { go } from "../../app/store.ts";
 import { useQuery } from "../../app/use_query.ts";
 import { type Unnamed, unnamedOf } from "../../model/fleet.ts";
