@@ -52,6 +52,7 @@ struct decoder {
 	uint32_t *strings;
 	size_t string_count;
 	struct id_table mappings, locations, functions;
+	uint64_t *lost_ids;       /* of functions that have none; NULL: they have */
 	struct profile_head head; /* of all columns, without the type */
 	uint64_t period_type[2];
 	uint32_t *columns; /* heads[] of each sample type */
@@ -203,6 +204,28 @@ static uint32_t clamp_u32(uint64_t v)
 	return v > UINT32_MAX ? 0 : (uint32_t)v;
 }
 
+/* Ids of locations, where functions have lost theirs. */
+static enum status read_lost_id(struct decoder *d, struct str bytes, size_t index)
+{
+	struct reader r = reader_over(bytes.p, bytes.len);
+	struct pb_field f;
+	while (pb_next(&r, &f))
+		if (f.number == 1 && f.wire == PB_VARINT)
+			d->lost_ids[index] = f.u64;
+	return r.failed ? torn(d, &r, PPROF_LOCATION, index) : OK;
+}
+
+static enum status find_lost_ids(struct decoder *d)
+{
+	size_t count = d->runs[PPROF_FUNCTION].count;
+	if (!d->options->lost_function_ids || count != d->runs[PPROF_LOCATION].count)
+		return OK;
+	d->lost_ids = ARENA_ARRAY(&d->arena, uint64_t, count);
+	if (!d->lost_ids)
+		return not_added(d, arena_status(&d->arena), PPROF_FUNCTION, count);
+	return each_element(d, PPROF_LOCATION, read_lost_id);
+}
+
 static enum status decode_function(struct decoder *d, struct str bytes, size_t index)
 {
 	uint64_t id = 0, texts[3] = { 0 };
@@ -223,6 +246,8 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	}
 	if (r.failed)
 		return torn(d, &r, PPROF_FUNCTION, index);
+	if (id == 0 && d->lost_ids)
+		id = d->lost_ids[index];
 	for (int i = 0; i < 3; i++) {
 		*to[i] = string_at(d, texts[i]);
 		if (*to[i] == NO_ID)
@@ -714,6 +739,8 @@ static enum status decode_tables(struct decoder *d)
 		s = decode_comments(d);
 	if (s == OK)
 		s = each_element(d, PPROF_MAPPING, decode_mapping);
+	if (s == OK)
+		s = find_lost_ids(d);
 	if (s == OK)
 		s = each_element(d, PPROF_FUNCTION, decode_function);
 	if (s == OK)

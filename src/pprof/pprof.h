@@ -34,6 +34,9 @@ struct pprof_options {
 	int64_t time_ns; /* when the message has none */
 	/* The label profile_id is span_id by the name that Pyroscope's older SDKs gave it. */
 	bool profile_id_is_span;
+	/* Pyroscope's SDK for .NET before 2023 left out the ids of all functions: each has the id
+	 * of the location in the same place. */
+	bool lost_function_ids;
 	bool is_vaddr; /* addresses are those of the ELF files already */
 	/* None, or one for each mapping: addresses become those of the ELF files. */
 	const struct pprof_segment *segments;

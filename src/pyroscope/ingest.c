@@ -94,9 +94,10 @@ static enum status unpack(struct ingest *in, struct buf *plain, struct str packe
 
 static enum status read_pprof(struct ingest *in, struct str packed)
 {
-	struct pprof_options options = {
-		.name = STR("unknown"), .time_ns = in->from_ns, .profile_id_is_span = true
-	};
+	struct pprof_options options = { .name = STR("unknown"),
+		.time_ns = in->from_ns,
+		.profile_id_is_span = true,
+		.lost_function_ids = str_eq(in->q->spy, STR("dotnetspy")) };
 	struct added a = { (uint32_t)in->out->heads.len, in->out->samples.len };
 	struct made made = { .from_ns = in->from_ns,
 		.duration_ns = in->duration_ns,

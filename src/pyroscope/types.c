@@ -152,6 +152,20 @@ static bool is_gauge(struct str type)
 	       str_eq(type, STR("threadcreate"));
 }
 
+/* "inuse-space", as an old SDK for .NET has it, is inuse_space. */
+static enum status without_dashes(struct profile *p, uint32_t *io_type)
+{
+	struct str type = profile_str(p, *io_type);
+	CLEANUP(buf_deinit) struct buf plain;
+	if (str_index(type, '-') == type.len)
+		return OK;
+	buf_init(&plain, type.len);
+	for (size_t i = 0; i < type.len; i++)
+		buf_u8(&plain, (uint8_t)(type.p[i] == '-' ? '_' : type.p[i]));
+	enum status s = buf_status(&plain);
+	return s == OK ? profile_add_string(p, buf_view(&plain), io_type) : s;
+}
+
 static enum status finish_head(
 	struct profile *p, struct profile_head *h, uint32_t name, const struct made *m)
 {
@@ -162,6 +176,10 @@ static enum status finish_head(
 		h->time_ns = m->from_ns;
 	if (h->duration_ns == 0)
 		h->duration_ns = m->duration_ns;
+	enum status s = without_dashes(p, &t.sample_type);
+	if (s != OK)
+		return s;
+	type = profile_str(p, t.sample_type);
 	t.delta = !m->average && !(c && c->average) && !is_gauge(type);
 	if (name)
 		t.name = name;

@@ -140,7 +140,24 @@ static enum status each_type(struct server_call *c, const struct pyroscope_query
 	return s;
 }
 
-/* Each selector of the request by itself; without any, all. */
+/* Whether series of the type have the labels that are asked for. */
+static enum status type_has(struct server_call *c, const struct pyroscope_query *in,
+	const struct querier_filter *f, const struct samples_type *t, bool *out)
+{
+	struct query_request q = querier_request(c, STR(""));
+	struct texts labels = { 0 };
+	*out = f->label_count == 0;
+	if (*out)
+		return OK;
+	querier_set_range(&q, in->start_ms, in->end_ms);
+	enum status s = querier_filter_text(c, f, t, NULL, 0, &q.selector);
+	if (s == OK)
+		s = add_labels(c, &q, STR(""), &labels);
+	*out = labels.count > 0;
+	return s;
+}
+
+/* Each selector of the request by itself; without any, all. fn NULL: `name` is a part of types. */
 static enum status each_selector(struct server_call *c, const struct pyroscope_query *in,
 	index_fn *fn, struct str name, struct texts *out)
 {
@@ -149,9 +166,13 @@ static enum status each_selector(struct server_call *c, const struct pyroscope_q
 	for (uint32_t i = 0; s == OK && i < MAX(in->matchers.count, 1u); i++) {
 		CLEANUP(querier_filter_deinit) struct querier_filter f = { 0 };
 		s = querier_filter_read(c, in->matchers.count ? in->matchers.v[i] : STR(""), &f);
-		for (size_t k = 0; s == OK && !fn && k < types.count; k++)
-			if (querier_type_fits(c, &f, &types.v[k]))
+		for (size_t k = 0; s == OK && !fn && k < types.count; k++) {
+			bool has = querier_type_fits(c, &f, &types.v[k]);
+			if (has)
+				s = type_has(c, in, &f, &types.v[k], &has);
+			if (s == OK && has)
 				s = add_text(c, out, querier_type_part(&types.v[k], name, c));
+		}
 		if (s == OK && fn)
 			s = each_type(c, in, &types, &f, fn, name, out);
 	}
@@ -264,8 +285,14 @@ static enum status choose(struct sets *x, uint32_t at)
 	struct query_request q = querier_request(c, STR(""));
 	while (at < x->in->names.count && querier_is_type_label(x->in->names.v[at]))
 		at++;
-	if (at == x->in->names.count)
-		return put_set(x);
+	if (at == x->in->names.count) {
+		/* Of no label yet: nobody has asked whether there is such a series. */
+		bool has = true;
+		enum status none = OK;
+		if (x->chosen_count == 0)
+			none = type_has(c, x->in, x->f, x->type, &has);
+		return none == OK && has ? put_set(x) : none;
+	}
 	if (server_client_gone((void *)(uintptr_t)c->r))
 		return err_set(c->e, E_CANCELED, "the caller went away");
 	if (clock_monotonic_ns() > c->deadline_ns)

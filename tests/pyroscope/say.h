@@ -59,6 +59,7 @@ static inline void say_pair(struct buf *b, uint32_t field, uint64_t x, uint64_t 
 struct pprof_example {
 	const char *a, *b; /* b NULL: one type only */
 	int64_t time_ns, duration_ns;
+	bool lost_ids; /* of functions */
 };
 static inline void say_pprof(struct buf *b, const struct pprof_example *x)
 {
@@ -79,7 +80,7 @@ static inline void say_pprof(struct buf *b, const struct pprof_example *x)
 	pb_put_u64(b, 1, 1);
 	pb_end(b, line);
 	pb_end(b, at);
-	say_pair(b, 5, 1, 5);
+	say_pair(b, 5, x->lost_ids ? 0 : 1, 5);
 	for (size_t i = 0; i < ARRAY_COUNT(strings); i++)
 		pb_put_str_always(b, 6, str_of(strings[i]));
 	pb_put_i64(b, 9, x->time_ns);

@@ -159,6 +159,37 @@ static void reads_bodies(void **state)
 	}
 }
 
+/* .NET's old SDK: functions have no ids, and dashes are in sample types. */
+static void mends_what_dotnet_sends(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(buf_deinit) struct buf text;
+	static const char *const spies[] = { "gospy", "dotnetspy" };
+	buf_init(&b, 65536);
+	buf_init(&text, 65536);
+	say_pprof(&b,
+		&(struct pprof_example){ .a = "inuse-space", .b = "alloc-x", .lost_ids = true });
+	FOR_EACH_CASE (spy, spies) {
+		CLEANUP(profile_deinit) struct profile p = { 0 };
+		struct err e = { 0 };
+		struct pyroscope_ingest q = { .name = STR("app"),
+			.format = STR("pprof"),
+			.from = STR("1700000000"),
+			.spy = str_of(*spy) };
+		bool mended = spy == &spies[1];
+		CHECK_OK(profile_init(&p, MEMORY), &e);
+		enum status s = pyroscope_ingest_decode(&q, buf_view(&b), NOW, &p, &e);
+		CHECK(s == (mended ? OK : E_INVALID));
+		if (!mended)
+			continue;
+		struct str said = say(&text, &p);
+		CHECK(memmem(said.p, said.len, ":inuse_space:count::", 20));
+		CHECK(memmem(said.p, said.len, ":alloc_x:nanoseconds:::delta", 28));
+		CHECK(str_ends(said, STR("main\n")));
+	}
+}
+
 /* Java's agent: parts "jfr" and "labels", both gzip; others send the file as it is. */
 static void reads_jfr(void **state)
 {
@@ -281,5 +312,6 @@ static void needs_a_name(void **state)
 	CHECK(strstr(e.text, "name: "));
 }
 
-TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(reads_jfr),
-	cmocka_unit_test(limits_what_is_unpacked), cmocka_unit_test(needs_a_name))
+TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(mends_what_dotnet_sends),
+	cmocka_unit_test(reads_jfr), cmocka_unit_test(limits_what_is_unpacked),
+	cmocka_unit_test(needs_a_name))

@@ -51,6 +51,22 @@ static void lists_sets(void **state)
 	buf_clear(&b);
 	pb_put_str(&b, 2, STR("service_name"));
 	CHECK(querier_call(server_querier_series, &b, OK).len == 0);
+	/* Types of what a selector names, and none where nothing has that label. */
+	buf_clear(&b);
+	pb_put_str(&b, 1, STR("{comm=\"b\"}"));
+	pb_put_str(&b, 2, STR("__profile_type__"));
+	set = made_find(querier_call(server_querier_series, &b, OK), 2, 0).bytes;
+	CHECK_STR(made_find(made_find(set, 1, 0).bytes, 2, 0).bytes, TYPE);
+	buf_clear(&b);
+	pb_put_str(&b, 1, STR("{comm=\"c\"}"));
+	pb_put_str(&b, 2, STR("__profile_type__"));
+	CHECK(querier_call(server_querier_series, &b, OK).len == 0);
+	buf_clear(&b);
+	pb_put_str(&b, 1, STR("__profile_type__"));
+	pb_put_str(&b, 2, STR("{comm=\"c\"}"));
+	CHECK(querier_call(server_querier_label_values, &b, OK).len == 0);
+	pb_put_str(&b, 2, STR("{comm=\"b\"}"));
+	CHECK_STR(made_find(querier_call(server_querier_label_values, &b, OK), 1, 0).bytes, TYPE);
 }
 
 int main(void)
