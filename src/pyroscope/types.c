@@ -155,10 +155,8 @@ static bool is_gauge(struct str type)
 /* "inuse-space", as an old SDK for .NET has it, is inuse_space. */
 static enum status without_dashes(struct profile *p, uint32_t *io_type)
 {
-	struct str type = profile_str(p, *io_type);
 	CLEANUP(buf_deinit) struct buf plain;
-	if (str_index(type, '-') == type.len)
-		return OK;
+	struct str type = profile_str(p, *io_type);
 	buf_init(&plain, type.len);
 	for (size_t i = 0; i < type.len; i++)
 		buf_u8(&plain, (uint8_t)(type.p[i] == '-' ? '_' : type.p[i]));
