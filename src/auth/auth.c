@@ -283,6 +283,9 @@ static bool recall(struct auth *a, struct remembered *table, size_t count, struc
 		if (!found)
 			continue;
 		m->used_ns = now;
+		/* A password; tokens of issuers and sessions end. A changed file forgets all. */
+		if (table == a->known && m->caller.until_ns == 0)
+			m->until_ns = now + AUTH_REMEMBER_NS;
 		*out = m->caller;
 	}
 	lock_release(&a->lock);

@@ -6,7 +6,8 @@
  *
  * Layer 6 (may use base, os, conf, http, fetch, samples, ingest). Thread safe. Passwords are
  * checked by libcrypt, tokens of others by OpenSSL. What was checked is remembered for
- * AUTH_REMEMBER_NS, so that a request costs a hash, and no bcrypt.
+ * AUTH_REMEMBER_NS, a password for that long after its last use, so that a request costs a hash,
+ * and no bcrypt.
  */
 #pragma once
 
@@ -33,8 +34,9 @@
  * no password and no signed token of it is looked at until the minute is over. */
 #define AUTH_GUESSES_MAX 10
 #define AUTH_SOURCES_MAX 1024
-/* Requests that wait for a password to be checked: fewer than a lane has workers (net). */
-#define AUTH_WAITING_MAX 4
+/* Requests that wait for a password to be checked: more than a client of Pyroscope's sends at once
+ * (5), which loses what is refused, and fewer than the lane of writes has workers. */
+#define AUTH_WAITING_MAX 7
 #define AUTH_SESSIONS_MAX 256
 #define AUTH_SESSION_NS ((int64_t)12 * 3600 * 1000000000)
 
