@@ -64,6 +64,13 @@ NODISCARD static inline enum status version_in_constants(
 	return version_in_section(obj, ".rodata", prefix, out, e);
 }
 
+/* Where V8's own code is in a file without names for it. False: it was not found. */
+struct v8_builtins {
+	struct runtime_symbol all; /* its address only */
+	struct runtime_symbol entry, first_handler, last_handler;
+};
+bool v8_builtins_find(const struct objfile *obj, struct v8_builtins *out);
+
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status dotnet_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status beam_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -5,7 +5,8 @@
  * frame. Names change from version to version, so each constant has a list of them. What has no
  * constant is fixed within the versions that are told apart here.
  *
- * Where V8's own code lies, its builtins, is told by local symbols; a stripped file has none.
+ * Where V8's own code lies, its builtins, is told by local symbols; v8_builtins.c finds it in a
+ * stripped file.
  *
  * Source: V8, tools/gen-postmortem-metadata.py, src/execution/frame-constants.h, src/objects/.
  */
@@ -260,8 +261,17 @@ static enum status place_builtins(
 	};
 	struct v8_layout *l = &r->layout.v8;
 	enum status s = symbols_find(obj, SHT_SYMTAB, b, BUILTIN_COUNT, e);
+	if (s == OK && !b[BUILTIN_DISPATCH].address)
+		s = symbols_find(obj, SHT_DYNSYM, b + BUILTIN_DISPATCH, 1, e);
 	if (s != OK)
 		return s;
+	struct v8_builtins found;
+	if (!b[BUILTIN_ENTRY].address && v8_builtins_find(obj, &found)) {
+		b[BUILTIN_ENTRY] = found.entry;
+		b[BUILTIN_FIRST_HANDLER] = found.first_handler;
+		b[BUILTIN_LAST_HANDLER] = found.last_handler;
+		b[BUILTIN_ALL] = found.all;
+	}
 	uint32_t last[2] = { 0 };
 	place_function(obj, &b[BUILTIN_ENTRY], l->entry);
 	place_function(obj, &b[BUILTIN_FIRST_HANDLER], l->handlers);
@@ -269,7 +279,7 @@ static enum status place_builtins(
 	for (int i = 0; i < 3 && !l->builtins[0]; i++)
 		place_function(obj, &b[BUILTIN_ALL + i], l->builtins);
 	if (!l->entry[0] || !l->handlers[0] || !last[1] || !l->builtins[0])
-		return err_set(e, E_UNSUPPORTED, "%s: V8 without the symbols of its builtins",
+		return err_set(e, E_UNSUPPORTED, "%s: V8 whose builtins were not found",
 			objfile_name(obj));
 	l->handlers[1] = last[1];
 	l->builtins[1] = last[1];
