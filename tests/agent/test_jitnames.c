@@ -79,6 +79,16 @@ static void reads_what_is_added(void **state)
 	CHECK_STR(name_then(0x3000), "third");
 }
 
+static void writes_elixir_as_elixir_does(void **state)
+{
+	(void)state;
+	tell("w", "1000 10 $'Elixir.Acme.Work':loop/2\n2000 10 $'Elixir.':a/1\n"
+		  "3000 10 $'a b':c/1\n4000 10 $lists:map/2\n");
+	CHECK_STR(name_then(0x1000), "Acme.Work.loop/2");
+	CHECK_STR(name_then(0x2000), ".a/1");
+	CHECK_STR(name_then(0x4000), "lists:map/2");
+}
+
 static void keeps_the_names_of_a_process_that_has_ended(void **state)
 {
 	(void)state;
@@ -227,6 +237,7 @@ static void keeps_small_tables_beside_large_ones(void **state)
 
 TEST_MAIN(cmocka_unit_test_setup_teardown(keeps_small_tables_beside_large_ones, begin, end),
 	cmocka_unit_test_setup_teardown(reads_what_is_added, begin, end),
+	cmocka_unit_test_setup_teardown(writes_elixir_as_elixir_does, begin, end),
 	cmocka_unit_test_setup_teardown(keeps_the_names_of_a_process_that_has_ended, begin, end),
 	cmocka_unit_test_setup_teardown(closes_the_files_of_what_it_forgets, begin, end),
 	cmocka_unit_test_setup_teardown(forgets_the_longest_unused, begin, end))

@@ -300,6 +300,19 @@ static void copy(char out[JIT_NAME_BYTES_MAX + 1], struct str s)
 	out[len] = 0;
 }
 
+/* Erlang's "'Elixir.Acme.Work':loop/2" is Elixir's "Acme.Work.loop/2". */
+static void tell_elixir(char *name)
+{
+	static const char prefix[] = "'Elixir.";
+	const char *module = name + sizeof(prefix) - 1, *end = strstr(name, "':");
+	if (strncmp(name, prefix, sizeof(prefix) - 1) != 0 || !end)
+		return;
+	size_t len = (size_t)(end - module);
+	memmove(name, module, len);
+	name[len] = '.';
+	memmove(name + len + 1, end + 2, strlen(end + 2) + 1);
+}
+
 static void tell(const struct jit_found *f, struct jitnames_name *out)
 {
 	struct jit_name n = jit_name_parse(f->name);
@@ -307,6 +320,8 @@ static void tell(const struct jit_found *f, struct jitnames_name *out)
 	bool is_own_line = !n.file.len || !f->file.len || str_eq(n.file, f->file);
 	out->kind = n.kind;
 	copy(out->function, n.function);
+	if (n.kind == FRAME_BEAM)
+		tell_elixir(out->function);
 	copy(out->file, n.file.len ? n.file : f->file);
 	out->function_line = n.line;
 	out->line = is_own_line ? f->line : 0;
