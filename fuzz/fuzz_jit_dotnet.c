@@ -7,8 +7,8 @@
 
 #include "jit/jit.h"
 
-/* Module, method, and eight types, each with a space in front. */
-#define TEXTS_MAX (10 * (512 + 8))
+/* Module, namespace, method, and eight types, and what stands between them. */
+#define TEXTS_MAX (11 * (512 + 8))
 
 static bool read_bytes(void *ctx, uint64_t offset, void *out, size_t len)
 {
