@@ -256,10 +256,7 @@ static int source(int argc, char **argv)
 
 /* ---- the verbs ---- */
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} verbs[] = {
+static const struct cli_subverb verbs[] = {
 	{ "upload", cli_debuginfo_upload },
 	{ "extract", extract },
 	{ "buildid", buildid },
@@ -282,12 +279,6 @@ static const struct cli_command command = {
 
 int cli_debuginfo(int argc, char **argv)
 {
-	int at = 0, code = CLI_OK;
-	for (size_t i = 0; argc > 1 && i < ARRAY_COUNT(verbs); i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	if (!cli_parse(&command, argc > 2 ? 2 : argc, argv, NULL, &at, &code))
-		return code;
-	cli_complain("debuginfo can upload, extract, buildid and source, not '%s'", argv[at]);
-	return CLI_USAGE;
+	return cli_run_subverb(&command, verbs, ARRAY_COUNT(verbs),
+		"upload, extract, buildid and source", argc, argv);
 }

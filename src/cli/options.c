@@ -431,3 +431,16 @@ void cli_help(const struct cli_command *c, struct buf *out)
 	}
 	buf_cstr(out, "\n  -h, --help\n        Show this.\n");
 }
+
+int cli_run_subverb(const struct cli_command *c, const struct cli_subverb *verbs, size_t count,
+	const char *those, int argc, char **argv)
+{
+	int at = 0, code = CLI_OK;
+	for (size_t i = 0; argc > 1 && i < count; i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 1, argv + 1);
+	if (!cli_parse(c, argc > 2 ? 2 : argc, argv, NULL, &at, &code))
+		return code;
+	cli_complain("%s can %s, not '%s'", c->name, those, argv[at]);
+	return CLI_USAGE;
+}

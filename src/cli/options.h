@@ -38,6 +38,16 @@ struct cli_command {
 bool cli_parse(const struct cli_command *c, int argc, char **argv, void *out, int *out_args,
 	int *out_exit);
 
+/* A verb of a verb, such as `firn store verify`. */
+struct cli_subverb {
+	const char *name;
+	int (*run)(int argc, char **argv);
+};
+/* Runs the verb of `verbs` that argv[1] names, or says that `c` has only `those`. Returns the exit
+ * code. */
+int cli_run_subverb(const struct cli_command *c, const struct cli_subverb *verbs, size_t count,
+	const char *those, int argc, char **argv);
+
 /* Where a value comes from; the first that has it wins. */
 enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_FILE, CLI_FROM_DEFAULT, CLI_FROM_NOWHERE };
 /* Not NULL: cli_parse() of a verb with file_groups writes all values and their sources here, and

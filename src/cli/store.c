@@ -80,10 +80,7 @@ static int inspect(int argc, char **argv)
 	return look(&inspect_command, store_inspect, argc, argv);
 }
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-} verbs[] = {
+static const struct cli_subverb verbs[] = {
 	{ "verify", verify },
 	{ "inspect", inspect },
 	{ "delete", cli_store_delete },
@@ -108,12 +105,6 @@ static const struct cli_command command = {
 
 int cli_store(int argc, char **argv)
 {
-	int at = 0, code = CLI_OK;
-	for (size_t i = 0; argc > 1 && i < ARRAY_COUNT(verbs); i++)
-		if (strcmp(argv[1], verbs[i].name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	if (!cli_parse(&command, argc > 2 ? 2 : argc, argv, NULL, &at, &code))
-		return code;
-	cli_complain("store can verify, inspect, delete, export and import, not '%s'", argv[at]);
-	return CLI_USAGE;
+	return cli_run_subverb(&command, verbs, ARRAY_COUNT(verbs),
+		"verify, inspect, delete, export and import", argc, argv);
 }

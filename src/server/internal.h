@@ -156,6 +156,8 @@ NODISCARD enum status server_tenant(
 void server_reload_if_wanted(struct server *s);
 NODISCARD enum status server_guard_open(struct server *s, struct err *e);
 void server_guard_config(struct server *s, struct net_server_config *c);
+/* What flags say of the port: address, hosts, TLS, and the guard. All else has its default. */
+void server_port_config(struct server *s, struct net_server_config *c);
 /* About once a second: the file may have changed. */
 void server_guard_look(struct server *s);
 

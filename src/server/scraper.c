@@ -397,17 +397,8 @@ static enum status listen_now(struct scraper *x, struct err *e)
 	struct net_server_config c;
 	memcpy(routes, own, sizeof(own));
 	put_passed(x, routes + ARRAY_COUNT(own));
-	net_server_config_default(&c);
+	server_port_config(s, &c);
 	c.lane_workers[LANE_PASSED] = CLIENTS;
-	c.address = s->config->http_address;
-	c.listen_fd = s->config->listen_fd;
-	c.path_prefix = s->config->path_prefix;
-	c.check_host = true;
-	c.hosts = s->config->http_hosts;
-	c.tls_cert_file = s->config->tls_cert_file;
-	c.tls_key_file = s->config->tls_key_file;
-	c.tls_client_ca_file = s->config->tls_client_ca_file;
-	server_guard_config(s, &c);
 	enum status st = server_traces_open(s, &c, e);
 	if (st != OK)
 		return st;

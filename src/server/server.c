@@ -62,6 +62,20 @@ void server_config_default(struct server_config *c)
 
 /* ---- the port ---- */
 
+void server_port_config(struct server *s, struct net_server_config *c)
+{
+	net_server_config_default(c);
+	c->address = s->config->http_address;
+	c->listen_fd = s->config->listen_fd;
+	c->path_prefix = s->config->path_prefix;
+	c->check_host = true;
+	c->hosts = s->config->http_hosts;
+	c->tls_cert_file = s->config->tls_cert_file;
+	c->tls_key_file = s->config->tls_key_file;
+	c->tls_client_ca_file = s->config->tls_client_ca_file;
+	server_guard_config(s, c);
+}
+
 static enum status listen_now(struct server *s, struct err *e)
 {
 	size_t count;
@@ -69,17 +83,8 @@ static enum status listen_now(struct server *s, struct err *e)
 	if (st != OK)
 		return st;
 	struct net_server_config c;
-	net_server_config_default(&c);
-	c.address = s->config->http_address;
-	c.listen_fd = s->config->listen_fd;
-	c.path_prefix = s->config->path_prefix;
+	server_port_config(s, &c);
 	c.cors_origins = s->config->cors_origins;
-	c.check_host = true;
-	c.hosts = s->config->http_hosts;
-	c.tls_cert_file = s->config->tls_cert_file;
-	c.tls_key_file = s->config->tls_key_file;
-	c.tls_client_ca_file = s->config->tls_client_ca_file;
-	server_guard_config(s, &c);
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	c.workers = WORKERS_MIN;
 	c.lane_workers[SERVER_LANE_WRITES] =

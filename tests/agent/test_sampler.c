@@ -3,9 +3,9 @@
  * The sampler on the real kernel, over programs of known shape (tests/workloads). Counts samples,
  * not seconds: on a busy machine it takes longer, and finds the same.
  */
-#include "agent/sample/probe.h"
 #include "kernel_bytes.h"
 #include "live.h"
+#include "need_sampling.h"
 #include "test.h"
 
 #include <dirent.h>
@@ -21,21 +21,6 @@
 /* Of one program: far above what it is (some 312,000 on Linux 6.18), far below the kernel's limit
  * of a million. */
 #define VERIFIED_INSNS_ALARM 340000
-
-static bool can_sample(void)
-{
-	struct err e = { 0 };
-	if (probe_sampling(&e) == OK)
-		return true;
-	print_message("%s\n", e.text);
-	return false;
-}
-
-#define NEED_SAMPLING()                             \
-	do {                                        \
-		if (!can_sample())                  \
-			SKIP("cannot sample here"); \
-	} while (0)
 
 static const char *workload(const char *name)
 {

@@ -4,28 +4,13 @@
  * (tests/workloads/waiter.c), against its own clock.
  */
 #include "agent/sample/offcpu.h"
-#include "agent/sample/probe.h"
 #include "live.h"
+#include "need_sampling.h"
 #include "test.h"
 
 #define SECONDS "4"
 #define FUNCTIONS_MAX 5
 static const char *const names[FUNCTIONS_MAX] = { "sleeps", "locks", "reads", "syncs", "burns" };
-
-static bool can_sample(void)
-{
-	struct err e = { 0 };
-	if (probe_sampling(&e) == OK)
-		return true;
-	print_message("%s\n", e.text);
-	return false;
-}
-
-#define NEED_SAMPLING()                             \
-	do {                                        \
-		if (!can_sample())                  \
-			SKIP("cannot sample here"); \
-	} while (0)
 
 struct stay {
 	struct event_header h;

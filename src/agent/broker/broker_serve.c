@@ -6,6 +6,7 @@
  * jit_memory.h, context_memory.h, dotnet_memory.h.
  */
 #include "agent/broker/broker_serve.h"
+#include "agent/broker/capabilities.h"
 
 #include "agent/broker/broker_request.h"
 #include "agent/broker/cgroupid.h"
@@ -24,7 +25,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
@@ -38,15 +38,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
-#ifndef CAP_CHECKPOINT_RESTORE
-#define CAP_CHECKPOINT_RESTORE 40
-#endif
 #define CHANNEL_FD_FIRST 3 /* after standard error */
 
 struct broker {

@@ -5,6 +5,7 @@
  * descriptor.
  */
 #include "agent/broker/privilege.h"
+#include "agent/broker/capabilities.h"
 
 #include "agent/broker/broker.h"
 #include "agent/broker/broker_serve.h"
@@ -16,20 +17,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef CAP_PERFMON
-#define CAP_PERFMON 38
-#endif
-#ifndef CAP_BPF
-#define CAP_BPF 39
-#endif
-#ifndef CAP_CHECKPOINT_RESTORE
-#define CAP_CHECKPOINT_RESTORE 40
-#endif
 #define LISTING_BYTES_MAX ((size_t)16 << 20)
 #define BIT(capability) ((uint64_t)1 << (capability))
 
