@@ -94,6 +94,7 @@ static void another_file_at_the_same_address_is_refused(void **state)
 	void *at = (void *)a.notice.vma_start;
 	CHECK(mmap(at, BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == at);
 	close(fd);
+	unlink(a.path); /* else it is found beside the other one */
 	refuse(getpid(), &a.notice);
 	unmap_it(&a);
 	unmap_it(&b);
@@ -185,7 +186,7 @@ static void says_what_is_no_elf_file(void **state)
 			f.fd == -77);
 		CHECK_STR(str_of(path), paths[i] ? paths[i] : m.path);
 		/* Not for sure the one of the notice: it stays unknown. */
-		m.notice.key.inode++;
+		m.notice.key.inode |= 1ull << 62; /* of no file: the next number may be another's */
 		path[0] = 0;
 		CHECK(mapped_file_open(getpid(), &m.notice, &f, path, &e) != OK && !path[0]);
 		unmap_it(&m);
