@@ -72,10 +72,14 @@ static void place(struct map_slot *slots, uint32_t mask, struct map_slot s)
 	slots[i] = s;
 }
 
-static bool rehash(struct map *m)
+static size_t slot_count(const struct map *m)
 {
-	size_t old = m->slots ? (size_t)m->mask + 1 : 0;
-	size_t size = old ? old * 2 : MAP_SLOTS_MIN;
+	return m->slots ? (size_t)m->mask + 1 : 0;
+}
+
+static bool rehash(struct map *m, size_t size)
+{
+	size_t old = slot_count(m);
 	if (size > (size_t)1 << 31)
 		return false;
 	struct map_slot *slots = malloc(size * sizeof(*slots));
@@ -93,11 +97,19 @@ static bool rehash(struct map *m)
 	return true;
 }
 
+bool map_reserve(struct map *m, uint32_t count)
+{
+	size_t size = MAX(slot_count(m), (size_t)MAP_SLOTS_MIN);
+	while (size / 4 * 3 < count)
+		size *= 2;
+	return size == slot_count(m) || rehash(m, size);
+}
+
 bool map_insert(struct map *m, uint64_t hash, uint32_t value)
 {
 	assert(value != MAP_NONE);
-	if (!m->slots || (uint64_t)m->count * 4 >= ((uint64_t)m->mask + 1) * 3)
-		if (!rehash(m))
+	if (m->count >= slot_count(m) / 4 * 3)
+		if (!rehash(m, MAX(slot_count(m) * 2, (size_t)MAP_SLOTS_MIN)))
 			return false;
 	place(m->slots, m->mask, (struct map_slot){ short_hash(hash), value });
 	m->count++;
@@ -165,6 +177,27 @@ uint32_t strtab_find(const struct strtab *t, struct str s)
 	return map_find(&t->index, hash64(s.p, s.len), text_equal, t, &s);
 }
 
+static enum status grow_texts(struct strtab *t, uint32_t cap)
+{
+	if (cap > UINT32_MAX / 2)
+		return E_LIMIT;
+	struct str *v = realloc(t->v, cap * sizeof(*v));
+	if (!v)
+		return E_NOMEM;
+	t->v = v;
+	t->cap = cap;
+	return OK;
+}
+
+enum status strtab_reserve(struct strtab *t, uint32_t more)
+{
+	uint32_t need = t->len + more;
+	if (need < more)
+		return E_LIMIT;
+	enum status s = need > t->cap ? grow_texts(t, need) : OK;
+	return s == OK && !map_reserve(&t->index, need) ? E_NOMEM : s;
+}
+
 enum status strtab_intern(struct strtab *t, struct str s, uint32_t *out_id)
 {
 	uint32_t id = t->index.expected;
@@ -179,14 +212,9 @@ enum status strtab_intern(struct strtab *t, struct str s, uint32_t *out_id)
 		return OK;
 	}
 	if (t->len == t->cap) {
-		if (t->cap >= UINT32_MAX / 2)
-			return E_LIMIT;
-		uint32_t cap = t->cap ? t->cap * 2 : 64;
-		struct str *v = realloc(t->v, cap * sizeof(*v));
-		if (!v)
-			return E_NOMEM;
-		t->v = v;
-		t->cap = cap;
+		enum status st = grow_texts(t, t->cap ? t->cap * 2 : 64);
+		if (st != OK)
+			return st;
 	}
 	char *copy = arena_copy(&t->arena, s.p, s.len);
 	if (!copy)

@@ -32,6 +32,8 @@ uint32_t map_find(
  * is free. */
 void map_prefetch(const struct map *m, uint64_t hash);
 uint32_t map_peek(const struct map *m, uint64_t hash);
+/* Room for `count` values in all, for a caller that knows how many will come. False: no memory. */
+NODISCARD bool map_reserve(struct map *m, uint32_t count);
 /* Add a value that is not there yet (the caller looked). False: no memory. */
 NODISCARD bool map_insert(struct map *m, uint64_t hash, uint32_t value);
 /* Forget one value. True if it was there. */
@@ -51,6 +53,8 @@ NODISCARD enum status strtab_init(struct strtab *t, size_t limit_bytes);
 void strtab_deinit(struct strtab *t);
 /* Everything forgotten but "". */
 NODISCARD enum status strtab_clear(struct strtab *t);
+/* Room for `more` texts, without their bytes. */
+NODISCARD enum status strtab_reserve(struct strtab *t, uint32_t more);
 NODISCARD enum status strtab_intern(struct strtab *t, struct str s, uint32_t *out_id);
 /* MAP_NONE when absent. */
 uint32_t strtab_find(const struct strtab *t, struct str s);

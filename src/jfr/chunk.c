@@ -10,6 +10,8 @@
 #define FEATURE_PACKED 0x1
 #define TYPE_METADATA 0
 #define TYPE_CHECKPOINT 1
+/* Constants of one pool that room is made for at once. */
+#define POOL_EXPECTED_MAX 65536u
 /* Texts that had to be written anew, of a chunk. */
 #define TEXTS_FACTOR 4
 
@@ -61,14 +63,18 @@ static enum status read_header(struct jfr_chunk *c, struct str bytes, size_t *ou
 
 /* ---- constants ---- */
 
-static enum status add_constant(struct jfr_chunk *c, uint32_t class, uint64_t key, size_t offset)
+static enum status add_constant(
+	struct jfr_chunk *c, uint32_t class, uint64_t key, size_t offset, size_t bytes)
 {
+	struct jfr_constant k = { .class = class,
+		.key = key,
+		.offset = offset,
+		.bytes = (uint32_t)MIN(bytes, (size_t)UINT32_MAX) };
 	struct jfr_constant *old = jfr_constant_find(c, class, key);
 	if (old) {
-		old->offset = offset;
+		*old = k;
 		return OK;
 	}
-	struct jfr_constant k = { .class = class, .key = key, .offset = offset };
 	if (c->constants.len == JFR_CONSTANTS_MAX)
 		return err_set(c->e, E_LIMIT, "more than %u constants", JFR_CONSTANTS_MAX);
 	if (!map_insert(&c->constant_index, hash_u64(key ^ (uint64_t) class << 48),
@@ -76,6 +82,13 @@ static enum status add_constant(struct jfr_chunk *c, uint32_t class, uint64_t ke
 		!VEC_PUSH(&c->constants, k))
 		return err_set(c->e, E_NOMEM, "constants");
 	return OK;
+}
+
+/* Constants in all, if the next pool has as many as it says; each has at least two bytes. */
+static uint32_t expected(const struct jfr_chunk *c, const struct reader *r, uint64_t count)
+{
+	uint64_t more = MIN(count, (uint64_t)reader_left(r) / 2);
+	return (uint32_t)(c->constants.len + MIN(more, (uint64_t)POOL_EXPECTED_MAX));
 }
 
 static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
@@ -90,12 +103,15 @@ static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
 		uint64_t count = jfr_varint(r);
 		if (r->failed || class == MAP_NONE)
 			return jfr_torn(c, r, "constants");
+		if (!map_reserve(&c->constant_index, expected(c, r, count)))
+			return err_set(c->e, E_NOMEM, "constants");
 		for (uint64_t k = 0; s == OK && k < count; k++) {
 			uint64_t key = jfr_varint(r);
 			size_t offset = (size_t)((const char *)r->at - c->bytes.p);
 			s = jfr_skip(c, r, class);
+			size_t end = (size_t)((const char *)r->at - c->bytes.p);
 			if (s == OK)
-				s = add_constant(c, class, key, offset);
+				s = add_constant(c, class, key, offset, end - offset);
 		}
 	}
 	return s == OK && r->failed ? jfr_torn(c, r, "constants") : s;
@@ -153,6 +169,7 @@ void jfr_chunk_deinit(struct jfr_chunk *c)
 	VEC_FREE(&c->classes);
 	VEC_FREE(&c->fields);
 	VEC_FREE(&c->constants);
+	VEC_FREE(&c->class_of);
 	map_deinit(&c->class_index);
 	map_deinit(&c->constant_index);
 }

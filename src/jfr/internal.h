@@ -22,11 +22,14 @@ struct jfr_class {
 	struct str name; /* "jdk.types.StackTrace" */
 	enum jfr_kind kind;
 	uint32_t first_field, field_count;
+	uint32_t varints;         /* it lies there as so many; 0: otherwise */
 	const char *const *asked; /* what the slots of its fields are for */
+	uint32_t asked_end;       /* fields from this one on were not asked for */
 	int event;                /* decode.c's: 0 is not looked up yet */
 };
 struct jfr_constant {
 	uint32_t class;
+	uint32_t bytes; /* of the value */
 	uint64_t key;
 	size_t offset;   /* of the value, in the chunk */
 	uint32_t made;   /* what was made of it */
@@ -43,7 +46,8 @@ struct jfr_chunk {
 	VEC(struct jfr_class) classes;
 	VEC(struct jfr_field) fields;
 	struct map class_index;
-	uint32_t string_class; /* java.lang.String; MAP_NONE: there is none */
+	VEC(uint32_t) class_of; /* classes[] by id, of small ids; MAP_NONE: none */
+	uint32_t string_class;  /* java.lang.String; MAP_NONE: there is none */
 	VEC(struct jfr_constant) constants;
 	struct map constant_index;
 	size_t reread_bytes; /* that constants may still be read */
@@ -63,11 +67,17 @@ struct jfr_value {
 #define JFR_VALUES_MAX 12
 
 /* LEB128 whose ninth byte has eight bits. */
-uint64_t jfr_varint(struct reader *r);
+uint64_t jfr_varint_long(struct reader *r);
+static inline uint64_t jfr_varint(struct reader *r)
+{
+	bool is_short = !r->failed && r->at < r->end && *r->at < 0x80;
+	return is_short ? *r->at++ : jfr_varint_long(r);
+}
 /* A string in whichever of its six forms. */
 NODISCARD enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str *out);
 /* Reads an object at the reader: values of the fields of these names (NULL at the end), which must
- * be a constant array of the program's. */
+ * be a constant array of the program's. The reader is left behind the last of them; where that is a
+ * list, before its length. */
 NODISCARD enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 	const char *const *names, struct jfr_value *out);
 /* Past a value of a class. */
@@ -78,7 +88,7 @@ NODISCARD enum status jfr_torn(struct jfr_chunk *c, const struct reader *r, cons
 struct jfr_constant *jfr_constant_find(struct jfr_chunk *c, uint32_t class, uint64_t key);
 /* Due for the bytes of a constant whenever they were read. E_LIMIT: JFR_REREAD_FACTOR. */
 NODISCARD enum status jfr_spend(struct jfr_chunk *c, size_t bytes);
-/* jfr_read() of a constant. */
+/* jfr_read() of a constant; all its bytes are due, see jfr_spend(). */
 NODISCARD enum status jfr_constant_read(struct jfr_chunk *c, const struct jfr_constant *k,
 	const char *const *names, struct jfr_value *out);
 /* jfr_text() of a constant. */

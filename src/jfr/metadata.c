@@ -6,18 +6,42 @@
  */
 #include "jfr/internal.h"
 
+#define CLASS_IDS_DIRECT 4096u
+
+/* The texts that mean something, told apart once. */
+enum word { WORD_OTHER, WORD_NAME, WORD_ID, WORD_CLASS, WORD_CONSTANT, WORD_DIMENSION, WORD_FIELD };
+static const char *const words[] = { [WORD_NAME] = "name",
+	[WORD_ID] = "id",
+	[WORD_CLASS] = "class",
+	[WORD_CONSTANT] = "constantPool",
+	[WORD_DIMENSION] = "dimension",
+	[WORD_FIELD] = "field" };
+
+struct text {
+	struct str s;
+	enum word word;
+};
+
 struct metadata {
 	struct jfr_chunk *c;
 	struct reader r;
-	VEC(struct str) texts;
+	VEC(struct text) texts;
 	VEC(uint64_t) field_classes; /* ids, by field */
 };
 
 struct element {
-	struct str name;
+	enum word name;
 	struct str attribute_name, attribute_id, attribute_class;
 	bool is_constant, is_array;
 };
+
+static enum word word_of(struct str s)
+{
+	for (enum word w = WORD_NAME; w <= WORD_FIELD; w++)
+		if (str_eq(s, str_of(words[w])))
+			return w;
+	return WORD_OTHER;
+}
 
 static enum status read_texts(struct metadata *m)
 {
@@ -26,20 +50,21 @@ static enum status read_texts(struct metadata *m)
 		return err_set(m->c->e, E_LIMIT, "metadata: %llu texts", (unsigned long long)count);
 	enum status s = OK;
 	for (uint64_t i = 0; s == OK && i < count; i++) {
-		struct str text;
-		s = jfr_text(m->c, &m->r, &text);
-		if (s == OK && !VEC_PUSH(&m->texts, text))
+		struct text t;
+		s = jfr_text(m->c, &m->r, &t.s);
+		t.word = s == OK ? word_of(t.s) : WORD_OTHER;
+		if (s == OK && !VEC_PUSH(&m->texts, t))
 			s = err_set(m->c->e, E_NOMEM, "metadata");
 	}
 	return s;
 }
 
-static struct str text_at(struct metadata *m)
+static struct text text_at(struct metadata *m)
 {
 	uint64_t i = jfr_varint(&m->r);
 	if (i >= m->texts.len) {
 		m->r.failed = true;
-		return STR("");
+		return (struct text){ STR(""), WORD_OTHER };
 	}
 	return m->texts.v[i];
 }
@@ -47,19 +72,20 @@ static struct str text_at(struct metadata *m)
 /* Its name and attributes, and how many children follow. */
 static enum status read_element(struct metadata *m, struct element *out, uint64_t *out_children)
 {
-	*out = (struct element){ .name = text_at(m) };
+	*out = (struct element){ .name = text_at(m).word };
 	uint64_t attributes = jfr_varint(&m->r);
 	for (uint64_t i = 0; i < attributes && !m->r.failed; i++) {
-		struct str name = text_at(m), value = text_at(m);
-		if (str_eq(name, STR("name")))
+		enum word name = text_at(m).word;
+		struct str value = text_at(m).s;
+		if (name == WORD_NAME)
 			out->attribute_name = value;
-		else if (str_eq(name, STR("id")))
+		else if (name == WORD_ID)
 			out->attribute_id = value;
-		else if (str_eq(name, STR("class")))
+		else if (name == WORD_CLASS)
 			out->attribute_class = value;
-		else if (str_eq(name, STR("constantPool")))
+		else if (name == WORD_CONSTANT)
 			out->is_constant = str_eq(value, STR("true"));
-		else if (str_eq(name, STR("dimension")))
+		else if (name == WORD_DIMENSION)
 			out->is_array = str_eq(value, STR("1"));
 	}
 	*out_children = jfr_varint(&m->r);
@@ -88,6 +114,8 @@ static bool id_equal(const void *ctx, uint32_t value, const void *key)
 
 uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id)
 {
+	if (id < c->class_of.len)
+		return c->class_of.v[id];
 	return map_find(&c->class_index, hash_u64(id), id_equal, c, &id);
 }
 
@@ -135,20 +163,54 @@ static enum status read_tree(struct metadata *m, bool in_class, int depth)
 	struct element e;
 	uint64_t children;
 	enum status s = read_element(m, &e, &children);
-	bool is_class = str_eq(e.name, STR("class"));
+	bool is_class = e.name == WORD_CLASS;
 	if (s == OK && depth == JFR_DEPTH_MAX)
 		s = jfr_torn(m->c, &m->r, "metadata");
 	if (s == OK && is_class && !in_class)
 		s = add_class(m, &e);
-	else if (s == OK && in_class && str_eq(e.name, STR("field")))
+	else if (s == OK && in_class && e.name == WORD_FIELD)
 		s = add_field(m, &e);
 	for (uint64_t i = 0; s == OK && i < children; i++)
 		s = read_tree(m, is_class && !in_class, depth + 1);
 	return s;
 }
 
+/* Each event names its class: small ids, which are nearly all, are looked up without a search. */
+static enum status index_classes(struct jfr_chunk *c)
+{
+	if (!VEC_RESERVE(&c->class_of, CLASS_IDS_DIRECT))
+		return err_set(c->e, E_NOMEM, "metadata");
+	for (size_t i = 0; i < CLASS_IDS_DIRECT; i++)
+		c->class_of.v[i] = MAP_NONE;
+	for (size_t i = 0; i < c->classes.len; i++)
+		if (c->classes.v[i].id < CLASS_IDS_DIRECT)
+			c->class_of.v[c->classes.v[i].id] = (uint32_t)i;
+	c->class_of.len = CLASS_IDS_DIRECT;
+	return OK;
+}
+
+/* Which classes lie there as integers alone. */
+static void count_varints(struct jfr_chunk *c)
+{
+	for (size_t i = 0; i < c->classes.len; i++) {
+		struct jfr_class *k = &c->classes.v[i];
+		bool flat = true;
+		for (uint32_t n = 0; n < k->field_count && flat; n++) {
+			const struct jfr_field *f = &c->fields.v[k->first_field + n];
+			bool is_integer = c->classes.v[f->class].kind == JFR_INTEGER;
+			flat = !f->is_array && (f->is_constant || is_integer);
+		}
+		k->varints = k->kind == JFR_INTEGER          ? 1
+			     : k->kind == JFR_OBJECT && flat ? k->field_count
+							     : 0;
+	}
+}
+
 static enum status find_classes(struct metadata *m)
 {
+	enum status s = index_classes(m->c);
+	if (s != OK)
+		return s;
 	for (size_t i = 0; i < m->field_classes.len; i++) {
 		struct jfr_field *f = &m->c->fields.v[i];
 		f->class = jfr_class_find(m->c, m->field_classes.v[i]);
@@ -157,6 +219,7 @@ static enum status find_classes(struct metadata *m)
 				"metadata: the class of field \"%.*s\" is not there",
 				STR_ARG(str_sub(f->name, 0, 64)));
 	}
+	count_varints(m->c);
 	return OK;
 }
 

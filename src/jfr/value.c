@@ -2,15 +2,15 @@
 /*
  * Values lie one behind the other in the order of their class' fields: integers packed, constants
  * by their keys, other objects in place. Fields that were asked for by name are
- * kept, all others are skipped. An object in place has at least one field, so it takes at least a
- * byte: with the depth limited, the bytes bound the work. A constant is read each time it is named,
- * so its bytes are counted each time.
+ * kept, those before them are skipped, and what comes after the last is not looked at. An object in
+ * place has at least one field, so it takes at least a byte: with the depth limited, the bytes
+ * bound the work. A constant is read each time it is named, so its bytes are counted each time.
  */
 #include "jfr/internal.h"
 
 #include <string.h>
 
-uint64_t jfr_varint(struct reader *r)
+uint64_t jfr_varint_long(struct reader *r)
 {
 	uint64_t v = 0;
 	for (unsigned i = 0; i < 8; i++) {
@@ -68,9 +68,24 @@ static enum status keep(struct jfr_chunk *c, struct buf *b, struct str *out)
 	return OK;
 }
 
-/* UTF-16, each unit packed. */
+/* Whether all bytes are ASCII. */
+static bool is_plain(struct str s)
+{
+	uint8_t all = 0;
+	for (size_t i = 0; i < s.len; i++) /* no branch: several at once */
+		all |= (uint8_t)s.p[i];
+	return all < 0x80;
+}
+
+/* UTF-16, each unit packed: ASCII lies there as it is. */
 static enum status read_chars(struct jfr_chunk *c, struct reader *r, size_t count, struct str *out)
 {
+	struct str plain = str_make(r->at, count);
+	if (count <= reader_left(r) && is_plain(plain)) {
+		reader_skip(r, count);
+		*out = plain;
+		return OK;
+	}
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, 3 * JFR_TEXT_MAX);
 	for (size_t i = 0; i < count && !r->failed; i++) {
@@ -87,11 +102,8 @@ static enum status read_chars(struct jfr_chunk *c, struct reader *r, size_t coun
 
 static enum status read_latin1(struct jfr_chunk *c, struct str bytes, struct str *out)
 {
-	size_t plain = 0;
-	while (plain < bytes.len && (uint8_t)bytes.p[plain] < 0x80)
-		plain++;
 	*out = bytes;
-	if (plain == bytes.len)
+	if (is_plain(bytes))
 		return OK;
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, 3 * JFR_TEXT_MAX);
@@ -154,22 +166,34 @@ static void skip_text(struct reader *r)
 
 static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, int depth);
 
-static bool skip_one(struct jfr_chunk *c, struct reader *r, const struct jfr_field *f, int depth)
+static bool skip_varints(struct reader *r, uint64_t count)
 {
-	if (f->is_constant)
-		jfr_varint(r);
-	else
-		return skip_object(c, r, f->class, depth);
+	const uint8_t *p = r->at, *end = r->end;
+	for (; count && p < end && !r->failed; count--) {
+		if (*p < 0x80) {
+			p++;
+		} else if (end - p > 1 && p[1] < 0x80) {
+			p += 2;
+		} else {
+			r->at = p;
+			jfr_varint_long(r);
+			p = r->at;
+		}
+	}
+	r->at = p;
+	r->failed |= count > 0;
 	return !r->failed;
 }
 
 static bool skip_field(struct jfr_chunk *c, struct reader *r, const struct jfr_field *f, int depth)
 {
-	if (!f->is_array)
-		return skip_one(c, r, f, depth);
-	uint64_t count = jfr_varint(r);
+	const struct jfr_class *k = &c->classes.v[f->class];
+	uint64_t count = f->is_array ? jfr_varint(r) : 1, all;
+	uint64_t flat = f->is_constant ? 1 : depth < JFR_DEPTH_MAX ? k->varints : 0;
+	if (flat)
+		return !__builtin_mul_overflow(count, flat, &all) && skip_varints(r, all);
 	for (uint64_t i = 0; i < count; i++)
-		if (!skip_one(c, r, f, depth))
+		if (!skip_object(c, r, f->class, depth))
 			return false;
 	return !r->failed;
 }
@@ -199,6 +223,8 @@ static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, i
 	}
 	if (k->field_count == 0 || depth == JFR_DEPTH_MAX)
 		return false;
+	if (k->varints)
+		return skip_varints(r, k->varints);
 	for (uint32_t i = 0; i < k->field_count; i++)
 		if (!skip_field(c, r, &c->fields.v[k->first_field + i], depth + 1))
 			return false;
@@ -213,17 +239,20 @@ enum status jfr_skip(struct jfr_chunk *c, struct reader *r, uint32_t class)
 static void plan(struct jfr_chunk *c, struct jfr_class *k, const char *const *names)
 {
 	k->asked = names;
+	k->asked_end = 0;
 	for (uint32_t i = 0; i < k->field_count; i++) {
 		struct jfr_field *f = &c->fields.v[k->first_field + i];
 		f->slot = -1;
 		for (int8_t n = 0; names[n]; n++)
 			if (str_eq(f->name, str_of(names[n])))
 				f->slot = n;
+		if (f->slot >= 0)
+			k->asked_end = i + 1;
 	}
 }
 
-static enum status read_value(
-	struct jfr_chunk *c, struct reader *r, const struct jfr_field *f, struct jfr_value *out)
+static enum status read_value(struct jfr_chunk *c, struct reader *r, const struct jfr_field *f,
+	bool is_last, struct jfr_value *out)
 {
 	enum jfr_kind kind = c->classes.v[f->class].kind;
 	*out = (struct jfr_value){ .class = f->class, .is_constant = f->is_constant };
@@ -232,7 +261,8 @@ static enum status read_value(
 		out->kind = JFR_LIST;
 		out->number = jfr_varint(&begin);
 		out->at = (size_t)((const char *)begin.at - c->bytes.p);
-		return skip_field(c, r, f, 0) ? OK : jfr_torn(c, r, "a list");
+		bool whole = is_last ? !begin.failed : skip_field(c, r, f, 0);
+		return whole ? OK : jfr_torn(c, r, "a list");
 	}
 	out->kind = JFR_NUMBER;
 	if (f->is_constant || kind == JFR_INTEGER) {
@@ -260,10 +290,10 @@ enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 		return jfr_torn(c, r, "an object that is none");
 	if (k->asked != names)
 		plan(c, k, names);
-	for (uint32_t i = 0; s == OK && i < k->field_count; i++) {
+	for (uint32_t i = 0; s == OK && i < k->asked_end; i++) {
 		const struct jfr_field *f = &c->fields.v[k->first_field + i];
 		if (f->slot >= 0)
-			s = read_value(c, r, f, &out[f->slot]);
+			s = read_value(c, r, f, i + 1 == k->asked_end, &out[f->slot]);
 		else if (!skip_field(c, r, f, 0))
 			s = jfr_torn(c, r, "a field");
 	}
@@ -301,22 +331,17 @@ enum status jfr_spend(struct jfr_chunk *c, size_t bytes)
 	return OK;
 }
 
-static enum status spend_to(struct jfr_chunk *c, const struct jfr_constant *k, struct reader r)
-{
-	return jfr_spend(c, reader_offset(&r) - k->offset);
-}
-
 enum status jfr_constant_read(struct jfr_chunk *c, const struct jfr_constant *k,
 	const char *const *names, struct jfr_value *out)
 {
 	struct reader r = jfr_at(c, k->offset);
-	enum status s = jfr_read(c, &r, k->class, names, out);
-	return s == OK ? spend_to(c, k, r) : s;
+	enum status s = jfr_spend(c, k->bytes);
+	return s == OK ? jfr_read(c, &r, k->class, names, out) : s;
 }
 
 enum status jfr_constant_text(struct jfr_chunk *c, const struct jfr_constant *k, struct str *out)
 {
 	struct reader r = jfr_at(c, k->offset);
-	enum status s = jfr_text(c, &r, out);
-	return s == OK ? spend_to(c, k, r) : s;
+	enum status s = jfr_spend(c, k->bytes);
+	return s == OK ? jfr_text(c, &r, out) : s;
 }

@@ -61,6 +61,28 @@ static void numbers_texts(void **state)
 	CHECK(strtab_find(&t, STR("s7")) == MAP_NONE);
 }
 
+static void keeps_what_is_there_when_room_is_made(void **state)
+{
+	(void)state;
+	CLEANUP(map_deinit) struct map m = { 0 };
+	for (uint32_t v = 0; v < 10; v++)
+		CHECK(map_insert(&m, hash_u64(v), v));
+	CHECK(map_reserve(&m, 1000));
+	const void *slots = m.slots;
+	for (uint32_t v = 10; v < 1000; v++)
+		CHECK(map_insert(&m, hash_u64(v), v));
+	CHECK(m.slots == slots && m.count == 1000);
+	CHECK(map_reserve(&m, 5) && m.slots == slots);
+	for (uint32_t v = 0; v < 1000; v++)
+		CHECK(map_find(&m, hash_u64(v), same, NULL, &v) == v);
+	CLEANUP(strtab_deinit) struct strtab t;
+	CHECK(strtab_init(&t, 1 << 20) == OK && strtab_reserve(&t, 100) == OK);
+	uint32_t id;
+	CHECK(strtab_intern(&t, STR("a"), &id) == OK && id == 1 && t.cap >= 101);
+	CHECK(strtab_reserve(&t, UINT32_MAX) == E_LIMIT && t.len == 2);
+	CHECK(strtab_find(&t, STR("a")) == 1);
+}
+
 static void texts_have_a_limit(void **state)
 {
 	(void)state;
@@ -73,4 +95,5 @@ static void texts_have_a_limit(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(finds_and_removes_in_long_runs), cmocka_unit_test(numbers_texts),
+	cmocka_unit_test(keeps_what_is_there_when_room_is_made),
 	cmocka_unit_test(texts_have_a_limit))

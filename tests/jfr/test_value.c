@@ -76,6 +76,7 @@ static void bounds_objects(void **state)
 	struct jfr_class *k = &c.classes.v[class];
 	struct jfr_field *f = &c.fields.v[k->first_field];
 	*f = (struct jfr_field){ .name = STR("self"), .class = class };
+	k->varints = 0;
 	struct reader r = jfr_at(&c, 0);
 	CHECK(jfr_skip(&c, &r, class) == E_INVALID);
 	k->field_count = 0;
