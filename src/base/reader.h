@@ -119,8 +119,12 @@ READER_FIXED(reader_i32, int32_t)
 READER_FIXED(reader_i64, int64_t)
 #undef READER_FIXED
 
+/* A varint of three bytes or more: where it ends, NULL when it does not or has a 65th bit. Apart,
+ * so that what is inlined everywhere stays small. */
+const uint8_t *reader_varint_long(const uint8_t *p, const uint8_t *end, uint64_t *out);
+
 /* Protobuf varint: 1 to 10 bytes; a 65th bit fails. */
-static inline uint64_t reader_varint(struct reader *r)
+__attribute__((always_inline)) static inline uint64_t reader_varint(struct reader *r)
 {
 	if (r->failed || r->at == r->end) {
 		r->failed = true;
@@ -136,18 +140,10 @@ static inline uint64_t reader_varint(struct reader *r)
 		return (uint64_t)p[1] << 7 | (p[0] & 0x7Fu);
 	}
 	uint64_t v = 0;
-	for (unsigned shift = 0; shift < 70 && p < r->end; shift += 7) {
-		uint8_t byte = *p++;
-		if (shift == 63 && byte > 1)
-			break;
-		v |= (uint64_t)(byte & 0x7F) << shift;
-		if (byte < 0x80) {
-			r->at = p;
-			return v;
-		}
-	}
-	r->failed = true;
-	return 0;
+	p = reader_varint_long(p, r->end, &v);
+	r->failed = p == NULL;
+	r->at = p ? p : r->at;
+	return v;
 }
 
 /* Zigzag, as protobuf's sint64. */

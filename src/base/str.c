@@ -180,7 +180,13 @@ static size_t utf8_length(const unsigned char *p, size_t left)
 bool str_is_utf8(struct str s)
 {
 	const unsigned char *p = (const unsigned char *)s.p;
-	for (size_t i = 0; i < s.len;) {
+	size_t plain = 0; /* most texts are ASCII: a word at a time */
+	for (uint64_t w; s.len - plain >= sizeof(w); plain += sizeof(w)) {
+		memcpy(&w, p + plain, sizeof(w));
+		if (w & 0x8080808080808080)
+			break;
+	}
+	for (size_t i = plain; i < s.len;) {
 		size_t n = utf8_length(p + i, s.len - i);
 		if (!n)
 			return false;

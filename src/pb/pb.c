@@ -5,36 +5,9 @@
  */
 #include "pb/pb.h"
 
-#define PB_FIELD_MAX 536870911u /* 2^29 - 1 */
-
 bool pb_next(struct reader *r, struct pb_field *out)
 {
-	if (reader_done(r))
-		return false;
-	uint64_t tag = reader_varint(r);
-	uint64_t number = tag >> 3;
-	if (number == 0 || number > PB_FIELD_MAX) {
-		r->failed = true;
-		return false;
-	}
-	*out = (struct pb_field){ .number = (uint32_t)number, .wire = (enum pb_wire)(tag & 7) };
-	switch (tag & 7) {
-	case PB_VARINT:
-		out->u64 = reader_varint(r);
-		break;
-	case PB_FIXED64:
-		out->u64 = reader_u64(r);
-		break;
-	case PB_FIXED32:
-		out->u64 = reader_u32(r);
-		break;
-	case PB_BYTES:
-		out->bytes = reader_str(r, reader_varint(r));
-		break;
-	default:
-		r->failed = true;
-	}
-	return !r->failed;
+	return pb_next_inline(r, out);
 }
 
 struct pb_packed pb_packed(const struct pb_field *f, enum pb_wire wire)

@@ -23,6 +23,39 @@ struct pb_field {
 	struct str bytes; /* PB_BYTES, in place */
 };
 
+#define PB_FIELD_MAX 536870911u /* 2^29 - 1 */
+
+/* pb_next() in place, for the loops that read most of what a message has. */
+static inline bool pb_next_inline(struct reader *r, struct pb_field *out)
+{
+	if (reader_done(r))
+		return false;
+	uint64_t tag = reader_varint(r);
+	uint64_t number = tag >> 3;
+	if (number == 0 || number > PB_FIELD_MAX) {
+		r->failed = true;
+		return false;
+	}
+	*out = (struct pb_field){ .number = (uint32_t)number, .wire = (enum pb_wire)(tag & 7) };
+	switch (tag & 7) {
+	case PB_VARINT:
+		out->u64 = reader_varint(r);
+		break;
+	case PB_FIXED64:
+		out->u64 = reader_u64(r);
+		break;
+	case PB_FIXED32:
+		out->u64 = reader_u32(r);
+		break;
+	case PB_BYTES:
+		out->bytes = reader_str(r, reader_varint(r));
+		break;
+	default:
+		r->failed = true;
+	}
+	return !r->failed;
+}
+
 /* The next field; false at the end and on malformed bytes (then r->failed). */
 bool pb_next(struct reader *r, struct pb_field *out);
 

@@ -130,7 +130,7 @@ static enum status each_element(struct decoder *d, int table, element_fn *fn)
 		return OK;
 	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
 	struct pb_field f;
-	for (size_t i = 0; pb_next(&r, &f);) {
+	for (size_t i = 0; pb_next_inline(&r, &f);) {
 		if (f.number != (uint32_t)table || f.wire != PB_BYTES)
 			continue;
 		enum status s = fn(d, f.bytes, i++);
@@ -155,7 +155,7 @@ static enum status decode_mapping(struct decoder *d, struct str bytes, size_t in
 	uint64_t id = 0, build_id = 0, filename = 0;
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next(&r, &f)) {
+	while (pb_next_inline(&r, &f)) {
 		switch (FIELD(f.number, f.wire)) {
 		case FIELD(1, PB_VARINT):
 			id = f.u64;
@@ -234,7 +234,7 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	static const char *const fields[3] = { "name", "system_name", "filename" };
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next(&r, &f)) {
+	while (pb_next_inline(&r, &f)) {
 		if (f.wire != PB_VARINT)
 			continue;
 		if (f.number == 1)
@@ -272,7 +272,7 @@ static enum status decode_line(
 	uint64_t function = 0;
 	struct reader r = pb_message(field);
 	struct pb_field f;
-	while (pb_next(&r, &f)) {
+	while (pb_next_inline(&r, &f)) {
 		if (f.wire != PB_VARINT)
 			continue;
 		if (f.number == 1)
@@ -310,7 +310,7 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 	uint64_t id = 0, mapping = 0;
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next(&r, &f)) {
+	while (pb_next_inline(&r, &f)) {
 		enum status s;
 		switch (FIELD(f.number, f.wire)) {
 		case FIELD(1, PB_VARINT):
@@ -355,7 +355,7 @@ static bool read_value_type(struct str bytes, uint64_t out[2])
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next(&r, &f))
+	while (pb_next_inline(&r, &f))
 		if (f.wire == PB_VARINT && (f.number == 1 || f.number == 2))
 			out[f.number - 1] = f.u64;
 	return !r.failed;
@@ -404,7 +404,7 @@ static enum status decode_columns(struct decoder *d, struct str name)
 	enum status s = profile_add_name(d->out, name.len ? name : STR("unknown"), &name_id);
 	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
 	struct pb_field f;
-	for (size_t i = 0; s == OK && pb_next(&r, &f);) {
+	for (size_t i = 0; s == OK && pb_next_inline(&r, &f);) {
 		if (FIELD(f.number, f.wire) != FIELD(PPROF_SAMPLE_TYPE, PB_BYTES))
 			continue;
 		uint64_t parts[2] = { 0 };
@@ -518,7 +518,7 @@ static enum status decode_label(
 	int64_t number = 0;
 	struct reader r = pb_message(field);
 	struct pb_field f;
-	while (pb_next(&r, &f)) {
+	while (pb_next_inline(&r, &f)) {
 		if (f.wire != PB_VARINT)
 			continue;
 		if (f.number == 1)
@@ -560,17 +560,51 @@ static enum status decode_label(
 	return s == OK ? OK : not_added(d, s, PPROF_SAMPLE, sample);
 }
 
+static enum status no_location(struct decoder *d, uint64_t id, size_t sample)
+{
+	return dangling(d, PPROF_SAMPLE, sample, "location_id", id);
+}
+
 static enum status add_location_id(struct decoder *d, uint64_t id, size_t sample)
 {
 	uint32_t location = id_index(&d->locations, id);
 	if (id == 0 || location == NO_ID)
-		return dangling(d, PPROF_SAMPLE, sample, "location_id", id);
+		return no_location(d, id, sample);
 	if (location != 0 && !VEC_PUSH(&d->stack, location))
 		return not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
 	return OK;
 }
 
-/* location_id or value, packed or not. These are most of what a message has. */
+/* Ids of one or two bytes that are their own places, which is most of what a message has. Leaves
+ * the reader at the first that is another. */
+static enum status read_short_ids(struct decoder *d, struct reader *r, size_t sample)
+{
+	const uint8_t *p = r->at, *end = r->end;
+	const uint32_t *indices = d->locations.indices, filled = d->locations.filled;
+	if (!VEC_RESERVE(&d->stack, d->stack.len + (size_t)(end - p)))
+		return not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
+	uint32_t *to = d->stack.v + d->stack.len;
+	while (p < end) {
+		uint32_t id = *p, more = 0;
+		if (id >= 0x80) {
+			if (end - p < 2 || p[1] >= 0x80)
+				break;
+			more = 1;
+			id = (id & 0x7f) | (uint32_t)p[1] << 7;
+		}
+		if (id - 1 >= filled)
+			return no_location(d, id, sample);
+		uint32_t location = indices[id - 1];
+		*to = location;
+		to += location != 0;
+		p += 1 + more;
+	}
+	r->at = p;
+	d->stack.len = (size_t)(to - d->stack.v);
+	return OK;
+}
+
+/* location_id, packed or not. */
 static enum status read_locations(struct decoder *d, const struct pb_field *f, size_t sample)
 {
 	enum status s = OK;
@@ -579,6 +613,11 @@ static enum status read_locations(struct decoder *d, const struct pb_field *f, s
 	struct reader r = pb_message(f);
 	r.failed |= f->wire != PB_BYTES;
 	while (s == OK && !reader_done(&r)) {
+		if (!d->locations.sparse) {
+			s = read_short_ids(d, &r, sample);
+			if (s != OK || reader_done(&r))
+				break;
+		}
 		uint64_t id = reader_varint(&r);
 		if (r.failed)
 			break;
@@ -629,7 +668,7 @@ static enum status decode_sample(struct decoder *d, struct str bytes, size_t ind
 	enum status s = OK;
 	VEC_CLEAR(&d->stack);
 	buf_clear(&d->numbers);
-	while (s == OK && pb_next(&r, &f)) {
+	while (s == OK && pb_next_inline(&r, &f)) {
 		if (f.number == 1) {
 			s = read_locations(d, &f, index);
 		} else if (f.number == 2) {
@@ -661,7 +700,7 @@ static enum status find_tables(struct decoder *d)
 {
 	struct reader r = reader_over(d->message.p, d->message.len);
 	struct pb_field f;
-	for (const uint8_t *at = r.at; pb_next(&r, &f); at = r.at) {
+	for (const uint8_t *at = r.at; pb_next_inline(&r, &f); at = r.at) {
 		switch (FIELD(f.number, f.wire)) {
 		case FIELD(9, PB_VARINT):
 			d->head.time_ns = (int64_t)f.u64;
@@ -715,6 +754,20 @@ static enum status init_loaded(struct decoder *d)
 	return d->loaded ? OK : not_added(d, arena_status(&d->arena), PPROF_MAPPING, mappings);
 }
 
+/* Most ids of locations take two bytes. */
+static void expect_elements(struct decoder *d)
+{
+	const struct table_run *samples = &d->runs[PPROF_SAMPLE];
+	const struct profile_room r = {
+		.strings = d->string_count,
+		.functions = d->runs[PPROF_FUNCTION].count,
+		.locations = d->runs[PPROF_LOCATION].count,
+		.frames = samples->count ? (size_t)(samples->end - samples->first) / 2 : 0,
+		.samples = samples->count,
+	};
+	profile_expect(d->out, &r);
+}
+
 static enum status decode_tables(struct decoder *d)
 {
 	enum status s = find_tables(d);
@@ -733,6 +786,7 @@ static enum status decode_tables(struct decoder *d)
 		s = id_table_init(d, &d->functions, PPROF_FUNCTION);
 	if (s == OK)
 		s = id_table_init(d, &d->locations, PPROF_LOCATION);
+	expect_elements(d);
 	if (s == OK)
 		s = each_element(d, PPROF_STRING, decode_string);
 	if (s == OK)

@@ -144,18 +144,29 @@ static enum profile_refusal refusal_of(
 	return PROFILE_REFUSALS_COUNT;
 }
 
+static bool are_alike(const struct profile_sample *a, const struct profile_sample *b)
+{
+	return a->head == b->head && a->time_ns == b->time_ns && a->resource == b->resource &&
+	       a->own == b->own;
+}
+
 enum status profile_limit(
 	struct profile *p, const struct profile_limits *l, struct profile_refused *out)
 {
 	struct checker c = { .p = p, .l = l, .out = out };
+	struct profile_sample before;
 	size_t kept = 0;
 	*out = (struct profile_refused){ 0 };
 	c.sets = calloc(p->label_sets.len, sizeof(*c.sets));
 	if (!c.sets)
 		return E_NOMEM;
+	const struct set_fault *fault = NULL;
+	enum profile_refusal r = PROFILE_REFUSALS_COUNT;
 	for (size_t i = 0; i < p->samples.len; i++) {
-		const struct set_fault *fault;
-		enum profile_refusal r = refusal_of(&c, &p->samples.v[i], &fault);
+		/* Those of a profile that has no labels of its samples are alike. */
+		if (i == 0 || !are_alike(&before, &p->samples.v[i]))
+			r = refusal_of(&c, &p->samples.v[i], &fault);
+		before = p->samples.v[i];
 		if (r == PROFILE_REFUSALS_COUNT) {
 			p->samples.v[kept++] = p->samples.v[i];
 			continue;

@@ -7,6 +7,10 @@
  * A message with several profiles of one program has the same tables several times, in the same
  * order. So the element after the last one found is compared first, before anything is hashed.
  *
+ * Writers number texts and functions as they meet them. So a function whose name comes after the names of
+ * all others is new, and so is a location by its first line's function. These are indexed only when an
+ * element comes that has to be looked for.
+ *
  * Structures with padding are hashed as arrays of numbers, never as bytes.
  *
  * The null elements are appended like all others, so that equal content finds them: a function
@@ -140,8 +144,36 @@ enum status profile_clear(struct profile *p)
 	map_clear(&p->stack_index);
 	map_clear(&p->label_set_index);
 	map_clear(&p->type_index);
+	p->name_max = p->function_max = 0;
 	enum status s = strtab_clear(&p->strings);
 	return s == OK ? add_nulls(p) : s;
+}
+
+/* Elements that a table of `len` may still get, when a message says that it has `count`. */
+static uint32_t expected(size_t len, size_t count, size_t most)
+{
+	count = MIN(count, most);
+	return (uint32_t)(count - MIN(len, count));
+}
+
+void profile_expect(struct profile *p, const struct profile_room *r)
+{
+	const size_t most = PROFILE_EXPECTED_MAX;
+	uint32_t texts = expected(p->strings.len, r->strings, most);
+	uint32_t functions = expected(p->functions.len, r->functions, most);
+	uint32_t locations = expected(p->locations.len, r->locations, most);
+	uint32_t lines = expected(p->lines.len, r->locations, most);
+	uint32_t stacks = expected(p->stacks.len, r->samples, most);
+	uint32_t frames = expected(p->stack_locations.len, r->frames, 16 * most);
+	bool ok = strtab_reserve(&p->strings, texts) == OK;
+	ok = ok && RESERVE(p, &p->functions, functions) == OK;
+	ok = ok && RESERVE(p, &p->locations, locations) == OK;
+	ok = ok && RESERVE(p, &p->lines, lines) == OK;
+	ok = ok && RESERVE(p, &p->stacks, stacks) == OK;
+	ok = ok && map_reserve(&p->stack_index, (uint32_t)p->stacks.len + stacks);
+	ok = ok && RESERVE(p, &p->stack_locations, frames) == OK;
+	if (ok)
+		(void)!RESERVE(p, &p->samples, expected(0, r->samples, most));
 }
 
 /* ---- frame kinds ---- */
@@ -179,23 +211,51 @@ static bool function_equal(const void *ctx, uint32_t value, const void *key)
 	       a->filename == b->filename && a->start_line == b->start_line;
 }
 
+static uint64_t function_hash(const struct profile_function *f)
+{
+	const uint32_t words[] = { f->name, f->system_name, f->filename, f->start_line };
+	return hash64(words, sizeof(words));
+}
+
+static enum status index_functions(struct profile *p)
+{
+	if (!map_reserve(&p->function_index, (uint32_t)p->functions.len))
+		return E_NOMEM;
+	for (uint32_t i = p->function_index.count; i < p->functions.len; i++)
+		if (!map_insert(&p->function_index, function_hash(&p->functions.v[i]), i))
+			return E_NOMEM;
+	return OK;
+}
+
+static enum status find_function(struct profile *p, const struct profile_function *f, uint32_t *out)
+{
+	*out = p->function_index.expected;
+	if (*out < p->functions.len && function_equal(p, *out, f))
+		return OK;
+	*out = MAP_NONE;
+	if (f->name > p->name_max)
+		return OK;
+	enum status s = index_functions(p);
+	if (s == OK)
+		*out = map_find(&p->function_index, function_hash(f), function_equal, p, f);
+	return s;
+}
+
 enum status profile_add_function(struct profile *p, const struct profile_function *f, uint32_t *out)
 {
 	assert(f->name < p->strings.len && f->system_name < p->strings.len &&
 		f->filename < p->strings.len);
-	const uint32_t words[] = { f->name, f->system_name, f->filename, f->start_line };
-	uint32_t id = p->function_index.expected;
-	uint64_t h = 0;
-	if (id >= p->functions.len || !function_equal(p, id, f)) {
-		h = hash64(words, sizeof(words));
-		id = map_find(&p->function_index, h, function_equal, p, f);
-	}
+	uint32_t id;
+	enum status s = find_function(p, f, &id);
+	if (s != OK)
+		return s;
 	if (id == MAP_NONE) {
-		enum status s = RESERVE_INDEXED(p, &p->functions, &p->function_index, h);
+		s = RESERVE(p, &p->functions, 1);
 		if (s != OK)
 			return s;
 		id = (uint32_t)p->functions.len;
 		p->functions.v[p->functions.len++] = *f;
+		p->name_max = MAX(p->name_max, f->name);
 	}
 	p->function_index.expected = id + 1;
 	*out = id;
@@ -253,9 +313,10 @@ static uint64_t location_hash(
 	return hash64(words, sizeof(words));
 }
 
-/* The last locations, which profile_append_location() did not index. */
 static enum status index_locations(struct profile *p)
 {
+	if (!map_reserve(&p->location_index, (uint32_t)p->locations.len))
+		return E_NOMEM;
 	for (uint32_t i = p->location_index.count; i < p->locations.len; i++) {
 		const struct profile_location *l = &p->locations.v[i];
 		const struct profile_line *lines =
@@ -278,8 +339,10 @@ static uint32_t write_location(struct profile *p, const struct profile_location 
 		.line_first = (uint32_t)p->lines.len,
 		.line_count = line_count,
 	};
-	if (line_count)
+	if (line_count) {
 		memcpy(p->lines.v + p->lines.len, lines, line_count * sizeof(*lines));
+		p->function_max = MAX(p->function_max, lines[0].function);
+	}
 	p->lines.len += line_count;
 	return (uint32_t)p->locations.len++;
 }
@@ -295,25 +358,35 @@ static enum status check_location(const struct profile *p, const struct profile_
 	return OK;
 }
 
+static enum status find_location(struct profile *p, const struct location_key *key, uint32_t *out)
+{
+	*out = p->location_index.expected;
+	if (*out < p->locations.len && location_equal(p, *out, key))
+		return OK;
+	*out = MAP_NONE;
+	if (key->line_count && key->lines[0].function > p->function_max)
+		return OK;
+	enum status s = index_locations(p);
+	if (s == OK) {
+		uint64_t h = location_hash(key->loc, key->lines, key->line_count);
+		*out = map_find(&p->location_index, h, location_equal, p, key);
+	}
+	return s;
+}
+
 enum status profile_add_location(struct profile *p, const struct profile_location *loc,
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out)
 {
 	enum status s = check_location(p, loc, lines, line_count);
+	uint32_t id;
 	if (s == OK)
-		s = index_locations(p);
+		s = find_location(p, &(struct location_key){ loc, lines, line_count }, &id);
 	if (s != OK)
 		return s;
-	struct location_key key = { loc, lines, line_count };
-	uint32_t id = p->location_index.expected;
-	uint64_t h = 0;
-	if (id >= p->locations.len || !location_equal(p, id, &key)) {
-		h = location_hash(loc, lines, line_count);
-		id = map_find(&p->location_index, h, location_equal, p, &key);
-	}
 	if (id == MAP_NONE) {
 		s = RESERVE(p, &p->lines, line_count);
 		if (s == OK)
-			s = RESERVE_INDEXED(p, &p->locations, &p->location_index, h);
+			s = RESERVE(p, &p->locations, 1);
 		if (s != OK)
 			return s;
 		id = write_location(p, loc, lines, line_count);
@@ -473,6 +546,10 @@ enum status profile_add_labels(
 	uint32_t n = sort_labels(p, labels, count, sorted);
 	if (n == UINT32_MAX || (p->label_work_max && p->label_work > p->label_work_max))
 		return E_LIMIT;
+	if (n == 0 && p->label_sets.len) {
+		*out = 0;
+		return OK;
+	}
 	struct labels_key key = { sorted, n };
 	uint64_t h = hash64(sorted, n * sizeof(sorted[0]));
 	uint32_t id = map_find(&p->label_set_index, h, labels_equal, p, &key);

@@ -167,9 +167,11 @@ struct profile {
 	VEC(struct profile_type) types;
 	VEC(struct profile_head) heads;
 	VEC(struct profile_sample) samples;
-	struct map function_index;
+	struct map function_index; /* of the first ones, as many as it counts; of locations too */
 	struct map mapping_index;
 	struct map location_index;
+	uint32_t name_max;     /* of the functions: one with a later name is new */
+	uint32_t function_max; /* of the locations' first lines, in the same way */
 	struct map stack_index;
 	struct map label_set_index;
 	struct map type_index;
@@ -232,6 +234,16 @@ static inline struct str profile_str(const struct profile *p, uint32_t id)
 /* Every index in range, sets sorted, counts within limits: what a decoder asserts at its end and
  * the store asks before it takes a profile. E_INVALID names the table and the element. */
 NODISCARD enum status profile_validate(const struct profile *p, struct err *e);
+
+/* How many elements a message has, from a decoder that knows: tables get their memory once, and not
+ * as they grow. Only a hint: what a sender says is believed up to PROFILE_EXPECTED_MAX of each (of
+ * frames, 16 times that), and tables that have as many already, as of another message of the same
+ * program, are left alone. */
+#define PROFILE_EXPECTED_MAX ((size_t)1 << 16)
+struct profile_room {
+	size_t strings, functions, locations, frames, samples;
+};
+void profile_expect(struct profile *p, const struct profile_room *r);
 
 /* Memory that it takes, about. */
 uint64_t profile_bytes(const struct profile *p);

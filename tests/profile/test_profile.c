@@ -95,6 +95,57 @@ static void many_elements_are_found_again(void **state)
 	CHECK(profile_validate(&p, NULL) == OK);
 }
 
+/* Those that come in the order of their texts are not looked for: they are found all the same. */
+static void what_was_not_looked_for_is_found(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, LIMIT) == OK);
+	for (uint32_t i = 1; i <= 500; i++) {
+		char name[16];
+		uint32_t function, at;
+		snprintf(name, sizeof(name), "f%u", i);
+		struct profile_function f = { .name = text(&p, name) };
+		CHECK(profile_add_function(&p, &f, &function) == OK && function == i);
+		struct profile_line line = { .function = function, .line = i };
+		struct profile_location l = { .address = i };
+		CHECK(profile_add_location(&p, &l, &line, 1, &at) == OK && at == i);
+	}
+	for (uint32_t i = 500; i > 0; i -= 3) {
+		uint32_t id;
+		struct profile_function f = p.functions.v[i];
+		struct profile_location l = p.locations.v[i];
+		struct profile_line line = p.lines.v[l.line_first];
+		CHECK(profile_add_function(&p, &f, &id) == OK && id == i);
+		CHECK(profile_add_location(&p, &l, &line, 1, &id) == OK && id == i);
+		if (i < 4)
+			break;
+	}
+	struct profile_function again = { .name = p.functions.v[7].name, .start_line = 1 };
+	uint32_t id;
+	CHECK(profile_add_function(&p, &again, &id) == OK && id == 501);
+	CHECK(profile_add_function(&p, &again, &id) == OK && id == 501);
+	CHECK(p.functions.len == 502 && p.locations.len == 501);
+	CHECK(profile_validate(&p, NULL) == OK);
+}
+
+static void what_is_expected_is_believed_within_limits(void **state)
+{
+	(void)state;
+	CLEANUP(profile_deinit) struct profile p;
+	CHECK(profile_init(&p, LIMIT) == OK);
+	profile_expect(&p, &(struct profile_room){ 100, 200, 300, 4000, 500 });
+	CHECK(p.strings.cap >= 100 && p.functions.cap >= 200 && p.locations.cap >= 300);
+	CHECK(p.stack_locations.cap >= 4000 && p.stacks.cap >= 500 && p.samples.cap >= 500);
+	size_t before = profile_bytes(&p);
+	profile_expect(&p, &(struct profile_room){ 90, 190, 290, 3000, 400 });
+	CHECK(profile_bytes(&p) == before);
+	const size_t all = SIZE_MAX;
+	profile_expect(&p, &(struct profile_room){ all, all, all, all, all });
+	CHECK(profile_bytes(&p) <= 2 * LIMIT);
+	equal_content_is_one_element(state);
+}
+
 static void labels_are_sorted_sets(void **state)
 {
 	(void)state;
@@ -223,7 +274,9 @@ static void kinds_have_names(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(nulls_are_there), cmocka_unit_test(equal_content_is_one_element),
-	cmocka_unit_test(many_elements_are_found_again), cmocka_unit_test(labels_are_sorted_sets),
-	cmocka_unit_test(limits_hold), cmocka_unit_test(deep_stacks_end_in_a_marker),
-	cmocka_unit_test(memory_ends_at_the_limit), cmocka_unit_test(types_have_a_text),
-	cmocka_unit_test(kinds_have_names))
+	cmocka_unit_test(many_elements_are_found_again),
+	cmocka_unit_test(what_was_not_looked_for_is_found),
+	cmocka_unit_test(what_is_expected_is_believed_within_limits),
+	cmocka_unit_test(labels_are_sorted_sets), cmocka_unit_test(limits_hold),
+	cmocka_unit_test(deep_stacks_end_in_a_marker), cmocka_unit_test(memory_ends_at_the_limit),
+	cmocka_unit_test(types_have_a_text), cmocka_unit_test(kinds_have_names))
