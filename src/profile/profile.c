@@ -7,9 +7,9 @@
  * A message with several profiles of one program has the same tables several times, in the same
  * order. So the element after the last one found is compared first, before anything is hashed.
  *
- * Writers number texts and functions as they meet them. So a function whose name comes after the names of
- * all others is new, and so is a location by its first line's function. These are indexed only when an
- * element comes that has to be looked for.
+ * Writers number texts and functions as they meet them. So a function whose name comes after the
+ * names of all others is new, and so is a location by its first line's function. These are indexed
+ * only when an element comes that has to be looked for.
  *
  * Structures with padding are hashed as arrays of numbers, never as bytes.
  *

@@ -16,35 +16,8 @@
 
 /* ---- encoding ---- */
 
-static void encode_symbols(struct buf *out, const struct profile *p)
-{
-	buf_varint(out, p->strings.len - 1);
-	for (uint32_t i = 1; i < p->strings.len; i++) {
-		struct str s = p->strings.v[i];
-		buf_varint(out, s.len);
-		buf_str(out, s);
-	}
-	buf_varint(out, p->functions.len - 1);
-	for (size_t i = 1; i < p->functions.len; i++) {
-		const struct profile_function *f = &p->functions.v[i];
-		buf_varint(out, f->name);
-		buf_varint(out, f->system_name);
-		buf_varint(out, f->filename);
-		buf_varint(out, f->start_line);
-	}
-	buf_varint(out, p->mappings.len - 1);
-	for (size_t i = 1; i < p->mappings.len; i++) {
-		const struct profile_mapping *m = &p->mappings.v[i];
-		buf_varint(out, m->start);
-		buf_varint(out, m->limit);
-		buf_varint(out, m->offset);
-		buf_varint(out, m->filename);
-		buf_varint(out, m->build_id);
-	}
-}
-
-/* Frames, locations and samples are most of what a batch is: they are written in place, into room
- * for the longest that they may be and a word more, and without branches that nobody can predict.
+/* Most of what a batch is, is written in place, into room for the longest that an element may be
+ * and a word more, and without branches that nobody can predict.
  */
 #define WORD_BITS 56 /* that seven bits of each byte of a word take */
 
@@ -115,15 +88,67 @@ static uint8_t *put_frames(uint8_t *p, const uint32_t *v, uint32_t count)
 	return p;
 }
 
+/* Room for `varints` of 64 bits, and `more` bytes. NULL: the buffer has failed. */
+static inline uint8_t *room(struct buf *out, size_t varints, size_t more)
+{
+	size_t need = varints * VARINT64_BYTES_MAX + more + WORD_BYTES;
+	bool is_there = !out->failed && out->cap - out->len >= need && out->max - out->len >= need;
+	return is_there ? out->data + out->len : buf_reserve(out, need);
+}
+
+static inline void written(struct buf *out, const uint8_t *end)
+{
+	out->len = (size_t)(end - out->data);
+}
+
 static void encode_frames(struct buf *out, const uint32_t *v, uint32_t count)
 {
-	uint8_t *p = buf_reserve(out, ((size_t)count + 1) * VARINT32_BYTES_MAX + WORD_BYTES);
+	uint8_t *p = room(out, 0, ((size_t)count + 1) * VARINT32_BYTES_MAX);
 	if (!p)
 		return;
 	p = put_varint(p, count);
 	for (uint32_t i = 0; i < count; i += FRAMES_AT_ONCE)
 		p = put_frames(p, v + i, MIN(count - i, (uint32_t)FRAMES_AT_ONCE));
-	out->len = (size_t)(p - out->data);
+	written(out, p);
+}
+
+static void encode_strings(struct buf *out, const struct profile *p)
+{
+	buf_varint(out, p->strings.len - 1);
+	for (uint32_t i = 1; i < p->strings.len; i++) {
+		struct str s = p->strings.v[i];
+		uint8_t *at = room(out, 1, s.len);
+		if (!at)
+			return;
+		at = put_index(at, (uint32_t)s.len);
+		memcpy(at, s.p, s.len);
+		written(out, at + s.len);
+	}
+}
+
+static void encode_symbols(struct buf *out, const struct profile *p)
+{
+	encode_strings(out, p);
+	buf_varint(out, p->functions.len - 1);
+	for (size_t i = 1; i < p->functions.len; i++) {
+		const struct profile_function *f = &p->functions.v[i];
+		uint8_t *at = room(out, 4, 0);
+		if (!at)
+			return;
+		at = put_index(at, f->name);
+		at = put_index(at, f->system_name);
+		at = put_index(at, f->filename);
+		written(out, put_index(at, f->start_line));
+	}
+	buf_varint(out, p->mappings.len - 1);
+	for (size_t i = 1; i < p->mappings.len; i++) {
+		const struct profile_mapping *m = &p->mappings.v[i];
+		buf_varint(out, m->start);
+		buf_varint(out, m->limit);
+		buf_varint(out, m->offset);
+		buf_varint(out, m->filename);
+		buf_varint(out, m->build_id);
+	}
 }
 
 static void encode_stacks(struct buf *out, const struct profile *p)
@@ -131,21 +156,20 @@ static void encode_stacks(struct buf *out, const struct profile *p)
 	buf_varint(out, p->locations.len - 1);
 	for (size_t i = 1; i < p->locations.len; i++) {
 		const struct profile_location *l = &p->locations.v[i];
-		uint8_t *at =
-			buf_reserve(out, VARINT64_BYTES_MAX + 3 * VARINT32_BYTES_MAX + WORD_BYTES);
+		uint8_t *at = room(out, 4 + 3 * (size_t)l->line_count, 0);
 		if (!at)
 			return;
 		at = put_varint(at, l->address);
 		at = put_index(at, l->mapping);
 		at = put_index(at, l->kind);
 		at = put_index(at, l->line_count);
-		out->len = (size_t)(at - out->data);
 		for (uint32_t j = 0; j < l->line_count; j++) {
 			const struct profile_line *line = &p->lines.v[l->line_first + j];
-			buf_varint(out, line->function);
-			buf_varint(out, line->line);
-			buf_varint(out, line->column);
+			at = put_index(at, line->function);
+			at = put_index(at, line->line);
+			at = put_index(at, line->column);
 		}
+		written(out, at);
 	}
 	buf_varint(out, p->stacks.len - 1);
 	for (size_t i = 1; i < p->stacks.len; i++) {
@@ -214,8 +238,7 @@ size_t batch_encode(struct buf *out, struct str tenant, const struct profile *p)
 	uint64_t before = 0;
 	for (size_t i = 0; i < p->samples.len; i++) {
 		const struct profile_sample *s = &p->samples.v[i];
-		uint8_t *at = buf_reserve(
-			out, 2 * VARINT64_BYTES_MAX + 5 * VARINT32_BYTES_MAX + WORD_BYTES);
+		uint8_t *at = room(out, 7, 0);
 		if (!at)
 			return symbols;
 		at = put_varint(at, zigzag(s->value));
@@ -225,8 +248,7 @@ size_t batch_encode(struct buf *out, struct str tenant, const struct profile *p)
 		at = put_index(at, s->stack);
 		at = put_index(at, s->resource);
 		at = put_index(at, s->own);
-		at = put_index(at, s->link);
-		out->len = (size_t)(at - out->data);
+		written(out, put_index(at, s->link));
 	}
 	return symbols;
 }

@@ -34,6 +34,7 @@
 #define AHEAD_BYTES ((uint64_t)1 << 20)
 #define AHEAD_FROM_BYTES ((uint64_t)1 << 20)
 #define AHEAD_STEP_BYTES ((size_t)256 << 10)
+#define AHEAD_RECORD_BYTES ((size_t)64 << 10)
 
 struct waiter {
 	struct waiter *next;
@@ -367,11 +368,12 @@ static enum status check_named(const struct log *l, struct err *e)
 	return OK;
 }
 
-/* No record depends on it: what fails here fails with a record as well, or not at all. */
-static void write_ahead(struct log *l, uint64_t end)
+/* No record depends on it: what fails here fails with a record as well, or not at all. Records that
+ * are long themselves have not so many syncs that all of it should be written twice. */
+static void write_ahead(struct log *l, uint64_t end, size_t len)
 {
 	l->current.written = MAX(l->current.written, end);
-	if (l->current.written > end || end < AHEAD_FROM_BYTES)
+	if (l->current.written > end || end < AHEAD_FROM_BYTES || len > AHEAD_RECORD_BYTES)
 		return;
 	CLEANUP(free_cleanup) uint8_t *zeros = calloc(1, AHEAD_STEP_BYTES);
 	uint64_t until = MIN(l->size, end + AHEAD_BYTES);
@@ -405,7 +407,7 @@ static enum status write_group(struct log *l, const struct waiter *group, struct
 		return err_set(e, s, "no memory for %llu bytes of log", (unsigned long long)need);
 	s = store_io_pwrite(l->fd, l->out.data, l->out.len, l->at, l->current.path, e);
 	if (s == OK)
-		write_ahead(l, l->at + l->out.len);
+		write_ahead(l, l->at + l->out.len, l->out.len);
 	if (s == OK)
 		s = store_io_sync(l->fd, l->current.path, e);
 	if (s == OK)
