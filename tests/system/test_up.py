@@ -267,6 +267,7 @@ def main():
         checks.skip("the agent on the real kernel", "needs root to load BPF programs")
         checks.finish()
     storage = tempfile.mkdtemp(prefix="firn-test-up-")
+    server = None
     try:
         begin = time.time()
         server = firn.Firn(program, "up", storage, f"--profiling-cpu-sampling-frequency={FREQUENCY_HZ}")
@@ -291,6 +292,8 @@ def main():
         checks.check(server.stop() == 0, "stops again")
         check_unprivileged(checks, program, storage)
     finally:
+        if server and server.process.poll() is None:
+            server.stop()
         shutil.rmtree(storage, ignore_errors=True)
     checks.finish()
 
