@@ -59,7 +59,7 @@ void known_files_deinit(struct known_files *b);
 /* The number of the binding of a key (its inode and device); MAP_NONE: none. */
 uint32_t known_files_find(const struct known_files *b, const struct file_key *key);
 /* A new binding, FREE. If there are FILES_KEYS_MAX, one that failed or is bound is replaced.
- * MAP_NONE: none of those that were tried can be replaced, or there is no memory. */
+ * MAP_NONE: no binding can be replaced, or there is no memory. */
 uint32_t known_files_bind(struct known_files *b, const struct file_key *key, int64_t now_ns);
 void known_files_unbind(struct known_files *b, uint32_t binding);
 
