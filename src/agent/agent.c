@@ -103,7 +103,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 			server, sizeof(server)));
 	a->sampling_since_ns = clock_monotonic_ns();
 	os_notify("READY=1");
-	/* Nobody may be listening any more, which is their affair. */
+	/* The service manager may not listen any more; that is no error. */
 	if (a->config.ready_fd >= 0 && write(a->config.ready_fd, "\n", 1) < 0)
 		log_debug("nobody waits for the agent", "%s", "");
 	return OK;

@@ -77,7 +77,7 @@ struct agent_config {
 	const char *kubernetes_token_file;
 	const char *kubernetes_ca_file;
 	bool kubernetes_insecure;
-	bool no_containers;     /* nobody is asked */
+	bool no_containers;     /* no engine is asked */
 	int64_t label_ttl_ns;   /* labels of a process are found anew after so long */
 	uint32_t runtimes;      /* AGENT_RUNTIME_… */
 	bool no_jit_names;      /* perf maps and jitdumps are not read */

@@ -151,8 +151,9 @@ static void look_for_contexts(struct agent *a)
 		processes_look(a->processes, contexts_room(a->contexts), look_at_process, a);
 }
 
-/* Of a process that has ended since, nobody would take the place out again. One that has a context
- * and no variable has it perhaps in a file that could not be opened this time: the place stays. */
+/* Of a process that has ended since, no event would take the place out again. One that has a
+ * context and no variable has it perhaps in a file that could not be opened this time: the place
+ * stays. */
 static void take_context(struct agent *a, const struct contexts_answer *x)
 {
 	if (!processes_look_holds(a->processes, x->pid, x->place.process_start_ns))

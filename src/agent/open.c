@@ -133,7 +133,7 @@ static struct sampler_config sampler_config_of(const struct agent *a)
 	};
 }
 
-/* Before anybody is told of it. */
+/* Before any callback. */
 static void settle_table_bytes(struct agent *a)
 {
 	uint64_t bytes = a->config.table_bytes_max;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fb: reading flatbuffers that somebody else wrote.
+ * fb: reading flatbuffers of other programs.
  *
  * Private to arrow/. Every access is checked against the bytes; a bad one sets r->failed and gives
  * 0, as reader.h does. A table is where it lies and where its vtable lies. Source:

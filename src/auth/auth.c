@@ -30,7 +30,7 @@
 #define PASSWORD_MAX 1024
 #define KEYS_LOOK_MS 1000
 
-/* Of no password that anybody knows; where there are users, a hash of theirs is tried instead. */
+/* Of a password that is not known; where there are users, a hash of theirs is tried instead. */
 static const char nobody[] = "$2b$10$abcdefghijklmnopqrstuu4T826PRnz0Hu6YlprUuxkZxOOj5Fw5S";
 
 struct remembered {

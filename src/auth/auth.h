@@ -88,9 +88,9 @@ struct auth;
 NODISCARD enum status auth_open(const char *path, const char *own_token, auth_told_fn *told,
 	struct auth **out, struct err *e);
 void auth_close(struct auth *a);
-/* Whether anybody has to say who they are. */
+/* Whether clients have to authenticate. */
 bool auth_is_required(struct auth *a);
-/* From now on a file that lets everybody in is a wrong one. False: the present one is. */
+/* From now on a file that asks for no authentication is wrong. False: the present one is. */
 bool auth_require(struct auth *a);
 const struct auth_web *auth_web(const struct auth *a);
 /* Reads the file again where it, or a file that it names, has changed. *out_changed: it had. A

@@ -31,7 +31,7 @@ struct key {
 	 * empty value counts as left out. */
 	const char *why;
 };
-/* "tenant:" without a name would let somebody see all tenants. */
+/* "tenant:" without a name would let a user see all tenants. */
 #define NOT_EMPTY "is empty: say what it is, or leave the key out"
 
 static enum status read_map(
@@ -145,7 +145,7 @@ static enum status client_auth_type(struct reading *r, const struct conf_node *n
 	else if (strcmp(type, "RequestClientCert") == 0 ||
 		 strcmp(type, "RequireAnyClientCert") == 0)
 		return conf_wrong(r->e, n,
-			"%s asks for certificates that nobody checks: use "
+			"%s asks for certificates that are not checked: use "
 			"RequireAndVerifyClientCert or VerifyClientCertIfGiven",
 			type);
 	else if (strcmp(type, "NoClientCert") != 0 &&

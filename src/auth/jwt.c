@@ -2,7 +2,7 @@
 /*
  * Signed tokens of others: JWS in its compact form (RFC 7515) with RS256, ES256 and EdDSA (RFC
  * 7518, RFC 8037), and keys as JWK (RFC 7517). JSON is read by conf, since YAML has it in it: what
- * it takes beyond JSON matters to nobody, as only what a signature covers is believed.
+ * it takes beyond JSON does no harm, as only what a signature covers is believed.
  *
  * The kind of the key decides which algorithm it is for: a token cannot choose another.
  */

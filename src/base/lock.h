@@ -75,7 +75,7 @@
 	X(UPLOADS, "uploads")               \
 	X(WATCH, "watch")
 
-/* 0 is no place: a lock that nobody has begun. */
+/* 0 is no place: a lock that was not initialized. */
 enum lock_place {
 	LOCK_NO_PLACE,
 #define LOCK_PLACE(name, text) LOCK_##name,

@@ -22,7 +22,7 @@ bool log_parse_level(struct str s, enum log_level *out);
 bool log_parse_format(struct str s, enum log_format *out);
 
 /* `fields` is a printf format of key=value pairs, blanks between them; a value with blanks or
- * quotes, or with bytes of somebody else, goes through log_quote() first. */
+ * quotes, or with bytes from elsewhere, goes through log_quote() first. */
 void log_line(enum log_level level, const char *msg, const char *fields, ...) PRINTF(3, 4);
 
 /* `s` in double quotes with escapes, cut to fit, in `out`; returns out. */

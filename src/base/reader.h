@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * reader: the one way to read bytes that somebody else wrote.
+ * reader: the one way to read bytes of other programs.
  *
  * Layer 0. A reader never passes its end. The first read that does not fit sets `failed`; from
  * then on every read returns zero and the position stays where the failing read began, so that a

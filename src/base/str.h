@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * str: a piece of text that somebody else owns: pointer and length, no NUL promised.
+ * str: a piece of text that another object owns: pointer and length, no NUL promised.
  *
  * Layer 0. Pure functions.
  */

@@ -105,7 +105,7 @@ static bool has_secret_header(const struct cli_sending_flags *f)
 	return false;
 }
 
-/* A token, or a name for ourselves, is nothing to be shown to everybody on the way. */
+/* A token, or a name for ourselves, is not to be sent in clear text. */
 static bool wants_tls(const struct cli_sending_flags *f)
 {
 	return !f->insecure && !strstr(f->remote, "://") && strncmp(f->remote, "unix:", 5) != 0 &&

@@ -121,7 +121,7 @@ static void make_tree_ours(int dir, uid_t from, uint32_t depth)
 	closedir(d);
 }
 
-/* Root without capabilities is a user like any other: where the directory is somebody else's it is
+/* Root without capabilities is a user like any other: where the directory is another user's it is
  * made root's, and below a closed folder it is used by its descriptor. */
 static enum status take_storage(const char *path, int *out_fd, struct err *e)
 {

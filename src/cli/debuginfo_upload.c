@@ -277,7 +277,7 @@ static enum status upload(struct sent *x, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "%s", x->path);
 }
 
-/* Somebody who uploads the stripped program itself would wait for names in vain. */
+/* A user who uploads the stripped program itself would wait for names in vain. */
 static void warn_if_stripped(const struct objfile *obj, const char *path)
 {
 	static const char *const names[] = { ".symtab", ".debug_info", ".zdebug_info",

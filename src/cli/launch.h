@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * launch: a command that is started only when somebody says so, and all of whose descendants stay
+ * launch: a command that is started only when the caller says so, and all of whose descendants stay
  * below one process, so that they can be told from the rest of the host.
  *
  * Private to cli/.

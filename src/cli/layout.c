@@ -37,7 +37,7 @@ const struct cli_layout_entry cli_layout_storage[] = {
 	{ "debuginfod", "Debug files that came from other debuginfod servers. They may be removed.",
 		"" },
 	{ "shared",
-		"ID.pb.gz: profiles that somebody shared or keeps for some time, in pprof's "
+		"ID.pb.gz: profiles that a user shared or keeps for some time, in pprof's "
 		"format.",
 		"" },
 	{ "notes", "Saved views and annotations of the page.", "notes" },

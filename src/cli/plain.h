@@ -2,7 +2,7 @@
 /*
  * plain: text of others as a terminal should show it.
  *
- * Private to cli/. What a server says (reasons, names of functions out of anybody's profiles) may
+ * Private to cli/. What a server says (reasons, names of functions in profiles of others) may
  * hold what a terminal obeys.
  */
 #pragma once

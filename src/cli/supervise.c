@@ -233,7 +233,7 @@ static void kill_all(struct supervisor *s)
 	s->phase = DONE;
 }
 
-/* A signal that comes while the same one of somebody else is still to be taken (a service manager
+/* A signal that comes while the same one of another sender is still to be taken (a service manager
  * sends it to all at once) is one with it: the child, which follows its supervisor only, does not
  * see it. */
 static void ask_again(struct supervisor *s)
@@ -309,7 +309,7 @@ static void reap(struct supervisor *s)
 		if (child->pid == 0 || waitpid(child->pid, &wait_status, WNOHANG) != child->pid)
 			continue;
 		pid_t pid = child->pid;
-		child->pid = 0; /* from here on the number may be somebody else's */
+		child->pid = 0; /* from here on the number may be another process' */
 		/* Drops what it wrote before it died: an address that no longer holds. */
 		if (child->ready_fd >= 0) {
 			close(child->ready_fd);

@@ -20,7 +20,7 @@
 #include "cli/verify.h"
 #include "os/os.h"
 
-/* Messages, of five seconds each: a program that ran for less is named when somebody asks. */
+/* Messages, of five seconds each: a program that ran for less is named when a query asks. */
 #define SYMBOLS_WANTS_MIN 12
 
 struct up {
@@ -133,7 +133,7 @@ static bool parse(struct up *up, int argc, char **argv, int *out_code)
 	return cli_parse(&c, argc, argv, up, &at, out_code);
 }
 
-/* Known to both children, and to nobody else. */
+/* Known to both children only. */
 static bool settle_token(struct up *up)
 {
 	struct err e = { 0 };

@@ -63,7 +63,7 @@ static int by_key(const void *a, const void *b)
 	return order ? order : (x > y) - (x < y);
 }
 
-/* Sorted, since a map of somebody else's may have many keys. */
+/* Sorted, since a map in a user's file may have many keys. */
 static enum status check_keys(const struct conf_node *map, struct err *e)
 {
 	enum status s = OK;

@@ -6,8 +6,8 @@
  * into the cache whole, so that one list answers for all. While the Kubernetes API tells of every
  * change (watch.c, another thread) it is not asked for anything.
  *
- * Of containers in a container (kind, docker in docker) the outermost that somebody knows counts: a
- * group inside of it was made by what runs there, and may have any name.
+ * Of containers in a container (kind, docker in docker) the outermost that an engine knows counts:
+ * a group inside of it was made by what runs there, and may have any name.
  */
 #include "base/hash.h"
 #include "base/lock.h"
@@ -312,7 +312,7 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
-	/* Somebody waited for this one: the next list may come soon. */
+	/* A sample waited for this one: the next list may come soon. */
 	if (r && !r->listed)
 		c->kubernetes.pause_ns = 0;
 	if (!r)

@@ -33,7 +33,7 @@
 
 /* Containers and pods remembered; beyond that the least recently used are removed. */
 #define CONTAINERS_MAX 4096
-/* Bytes of all their texts. At three quarters those go that nobody has any more; if half is left,
+/* Bytes of all their texts. At three quarters those go that are no longer in use; if half is left,
  * values over 128 bytes are left out from then on, and counted; if that does not help either,
  * everything is forgotten and asked again. */
 #define CONTAINERS_TEXT_BYTES_MAX ((size_t)8 << 20)

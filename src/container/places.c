@@ -123,7 +123,7 @@ enum status container_places_ask(struct container_places *c, const struct contai
 		 * only. And names that a user gave to groups are not asked of root's engines. */
 		if (p->user != q->user && !c->only)
 			continue;
-		/* Names within containerd's namespaces nobody else has. */
+		/* No other engine has names within containerd's namespaces. */
 		if (q->kind == PROCFS_CONTAINER_MAYBE && p->engine != CONTAINER_ENGINE_CONTAINERD)
 			continue;
 		if (!container_peer_ready(&p->peer, clock_monotonic_ns()))

@@ -7,8 +7,8 @@
  * it), or "pod/UID". It is
  *
  *	WANTED   asked for as soon as the thread comes to it
- *	KNOWN    has labels; asked again when they are as old as ttl_ns and somebody still looks
- *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while somebody looks
+ *	KNOWN    has labels; asked again when they are as old as ttl_ns and samples still ask
+ *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while samples ask
  */
 #pragma once
 
@@ -31,7 +31,7 @@ struct container_record {
 	struct container_query query;
 	int64_t due_ns; /* when to ask */
 	int64_t retry_ns;
-	int64_t used_ns;    /* when somebody looked last; 0: never */
+	int64_t used_ns;    /* when a sample asked last; 0: never */
 	int64_t touched_ns; /* when it was last looked up, or an engine last listed it */
 	bool listed;        /* Kubernetes told of it: engines know less */
 	uint64_t version;
@@ -64,7 +64,7 @@ struct container_record *container_record_new(struct container_records *c, struc
 /* It is KNOWN now. False: no memory; the record is as it was. */
 bool container_record_fill(
 	struct container_records *c, struct container_record *r, const struct container_labels *l);
-/* Nobody knows it, this time. */
+/* No engine knows it, this time. */
 void container_record_nobody(struct container_records *c, struct container_record *r);
 /* It will have changed soon: `retry_ns` is how long was waited the last time. */
 void container_record_look_again_soon(struct container_record *r, int64_t retry_ns);
@@ -74,5 +74,5 @@ void container_record_put(const struct container_records *c, struct container_la
 /* The record to ask for now, else NULL, and in any case when the next is due. */
 const struct container_record *container_records_next_due(
 	const struct container_records *c, int64_t *out_wake_ns);
-/* How many nobody knows. */
+/* How many no engine knows. */
 uint64_t container_records_unknown(const struct container_records *c);

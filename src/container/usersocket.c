@@ -2,8 +2,8 @@
 /*
  * A user may put links into his /run/user/UID, and mount what he likes on it (FUSE), which then
  * answers when he likes. So links are not followed, and each component is only named (O_PATH),
- * which asks nobody about the root of a mount, and looked below once the kernel has said that its
- * file system answers by itself.
+ * which does not ask a file system's server about the root of a mount, and looked below once the
+ * kernel has said that its file system answers by itself.
  */
 #include "container/internal.h"
 

@@ -351,7 +351,7 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 		w->version[0] = 0;
 	if (!w->version[0]) {
 		s = list(w, e);
-		if (s == OK) /* all is known that there is: nobody need wait for the watch */
+		if (s == OK) /* all is known that there is: no caller need wait for the watch */
 			set_state(w, CONTAINER_WATCH_GOES_ON, "");
 	}
 	if (s == OK)

@@ -337,7 +337,7 @@ static struct miss *miss_of(struct debuginfod *d, const struct file *f, uint64_t
 	return &d->misses[*out_hash % DEBUGINFOD_MISSES_MAX];
 }
 
-/* With the lock held: nobody has it, or could be asked, as was seen not long ago. */
+/* With the lock held: no server had it, or could be asked, not long ago. */
 static bool is_missing(struct debuginfod *d, const struct file *f)
 {
 	uint64_t hash;

@@ -5,8 +5,8 @@
  * build id and path, beside them.
  *
  * Layer 4 (may use base, os, objfile, fetch). One thread asks the servers, one build id at a time
- * and in the order in which they are named. Nobody is believed: what came is kept if it is a whole
- * ELF file with this build id and with names in it; else the next server is asked.
+ * and in the order in which they are named. No server is believed: what came is kept if it is a
+ * whole ELF file with this build id and with names in it; else the next server is asked.
  */
 #pragma once
 
@@ -24,8 +24,8 @@
 #define DEBUGINFOD_SOURCE_PATH_MAX 1024
 #define DEBUGINFOD_SOURCES_MAX 16 /* that wait to be fetched; others are refused */
 #define DEBUGINFOD_WAITERS_MAX 2  /* threads that wait for one; others get what is there */
-/* How long nobody is asked again: where each server said that it has no such file, and where one
- * could not be asked. */
+/* How long servers are not asked again: where each server said that it has no such file, and where
+ * one could not be asked. */
 #define DEBUGINFOD_MISS_NS ((int64_t)3600 * 1000000000)
 #define DEBUGINFOD_FAILED_NS ((int64_t)60 * 1000000000)
 /* A server that fails is left alone, twice as long each time. */
@@ -68,7 +68,7 @@ struct debuginfod;
 /* E_INVALID: no such server, with a sentence. */
 NODISCARD enum status debuginfod_open(
 	const struct debuginfod_config *c, struct debuginfod **out, struct err *e);
-/* From then on it asks nobody, and calls nobody. NULL is fine. */
+/* From then on it asks no server and makes no callback. NULL is fine. */
 void debuginfod_stop(struct debuginfod *d);
 void debuginfod_close(struct debuginfod *d); /* NULL is fine */
 /* Asks for debug information with the build id `wanted`, for that of `build_id`; does not wait.

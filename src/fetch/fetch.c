@@ -72,7 +72,7 @@ static bool is_this_host(struct str host)
 	return str_starts(host, STR("127."));
 }
 
-/* Behind a user and password, which nobody is to read. */
+/* Behind a user and password, which are not shown. */
 static struct str host_of(struct str url)
 {
 	struct str rest = url;
@@ -353,7 +353,7 @@ static enum status set_pem(
 	if (!path)
 		return OK;
 	enum status s = os_read_own(path, &pem, NULL, &why);
-	if (s != OK) /* somebody may put it right */
+	if (s != OK) /* the user may mend it */
 		return err_set(e, E_UNAVAILABLE, "%s", err_text(&why, s));
 	struct curl_blob blob = { pem.data, pem.len, CURL_BLOB_COPY };
 	bool ok = pem.len && f->curl->easy_setopt(f->easy, option, &blob) == CURLE_OK;
@@ -435,7 +435,8 @@ static bool add_line(struct fetch *f, const char *line)
 static enum status set_headers(struct fetch *f, const char *content_type, struct err *e)
 {
 	char line[256];
-	/* Nobody waits for "100 Continue". (libcurl 7.88 signs this line, and does not send it.) */
+	/* We do not wait for "100 Continue". (libcurl 7.88 signs this line, and does not send it.)
+	 */
 	bool ok = f->signature || add_line(f, "Expect:");
 	if (content_type) {
 		snprintf(line, sizeof(line), "Content-Type: %s", content_type);

@@ -6,7 +6,7 @@
  *
  * Layer 3 (may use base, os). One fetch is one connection that is kept, and one request at a time;
  * blocking; not thread safe, but each thread may have its own. libcurl is loaded by the first
- * fetch_new() of the process: programs that ask nobody neither pay for it nor need it installed.
+ * fetch_new() of the process: programs that fetch nothing neither pay for it nor need it installed.
  */
 #pragma once
 
@@ -66,7 +66,7 @@ void fetch_interrupt(struct fetch *f, int wake_fd, int64_t patience_ns);
 
 /* ---- calls: OK whatever the HTTP status is ----
  *
- * The answer is appended to `out`. E_UNAVAILABLE: nobody there, or a broken or untrusted
+ * The answer is appended to `out`. E_UNAVAILABLE: no server there, or a broken or untrusted
  * connection; E_TIMEOUT; E_LIMIT: the answer is too long; E_INVALID: no URL, or the answer is not
  * HTTP. Errors name the server, and nothing of what follows it in the URL. timeout_ns: 0: none. */
 

@@ -196,7 +196,7 @@ size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len)
 
 static void put_header(struct http_conn *c, const struct http_header *h)
 {
-	/* A value with a line break in it would be somebody else's header. */
+	/* A value with a line break in it would be another header. */
 	if (!http_value_ok(h->value) || !http_value_ok(h->name))
 		return;
 	put_str(c, h->name);

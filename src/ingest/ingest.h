@@ -162,7 +162,7 @@ struct ingest_protocol {
 	/* A message may be compressed inside: it takes the memory of one so many times as long;
 	 * 0 is 1. */
 	uint32_t expansion;
-	bool asks; /* firn asks for the messages: whoever answers is no agent */
+	bool asks; /* firn asks for the messages: the client is no agent */
 	const struct metric_def *own;
 	size_t own_count;
 };
@@ -203,7 +203,7 @@ struct ingest {
 	struct ingest_inlet inlets[INGEST_PROTOCOLS_MAX];
 	size_t inlet_count;
 	struct samples_sink *_Atomic sink; /* NULL: not open yet */
-	struct symbolizer *wants;          /* set before the sink; NULL: nobody wants names */
+	struct symbolizer *wants;          /* set before the sink; NULL: names are not looked for */
 };
 /* ingest_deinit() is due after a failure too. */
 NODISCARD enum status ingest_init(struct ingest *in, const struct ingest_config *c, struct err *e);

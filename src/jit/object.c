@@ -41,7 +41,7 @@ static struct str content_of(const struct object *o, const Elf64_Shdr *s)
 	return is_there ? str_make(o->bytes.p + s->sh_offset, (size_t)s->sh_size) : STR("");
 }
 
-/* One without an end in sight is cut: nobody searches long for it. */
+/* One without an end in sight is cut, for the search must be short. */
 static struct str name_at(struct str names, uint32_t at)
 {
 	struct str s = str_sub(names, MIN((size_t)at, names.len), names.len);

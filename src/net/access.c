@@ -3,7 +3,7 @@
  * Checks of a request's head: the name that the server is called by, the page that a browser asks
  * for (CORS), and the prefix of its paths.
  *
- * A page of somebody else can make a browser send to 127.0.0.1. Reading the answer it is kept from
+ * A page of another site can make a browser send to 127.0.0.1. Reading the answer it is kept from
  * by CORS, unless its own name is made to mean 127.0.0.1 (DNS rebinding): so a server on a loopback
  * address, or with --http-allowed-hosts, answers to names only that mean it. And a request that
  * changes something is refused when it comes from a page of another origin which is not allowed.

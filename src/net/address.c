@@ -142,7 +142,7 @@ bool net_address_is_public(const char *text)
 	return others;
 }
 
-/* A socket file that nobody listens on is left from a server that was killed. */
+/* A socket file without a listener is left from a server that was killed. */
 static enum status remove_stale(const struct net_address *a, struct err *e)
 {
 	struct stat st;
@@ -154,7 +154,7 @@ static enum status remove_stale(const struct net_address *a, struct err *e)
 	if (fd < 0)
 		return err_os(e, "socket");
 	if (connect(fd, (const struct sockaddr *)&a->storage, a->len) == 0 || errno != ECONNREFUSED)
-		return err_set(e, E_EXISTS, "%s: somebody listens there", a->unix_path);
+		return err_set(e, E_EXISTS, "%s: another program listens there", a->unix_path);
 	return unlink(a->unix_path) == 0 ? OK : err_os(e, "unlink %s", a->unix_path);
 }
 

@@ -260,7 +260,7 @@ static enum status ensure_connected(struct net_client *c, int64_t deadline_ns, s
 	c->used = false;
 	if (c->secure)
 		s = net_tls_connect(&c->trust, &c->identity, c->host, &c->tls, e);
-	/* Files that somebody may put right: nothing that the request could help. */
+	/* Files that the user may mend: nothing that the request could help. */
 	if (s == E_INVALID) {
 		s = E_UNAVAILABLE;
 		if (e)

@@ -279,7 +279,7 @@ static bool conn_write(struct net_conn *c)
 		return true;
 	c->writable = false;
 	if (errno != EAGAIN)
-		c->eof = c->shut = true; /* reset: nobody is there to read */
+		c->eof = c->shut = true; /* reset: the peer is gone */
 	return false;
 }
 

@@ -272,7 +272,7 @@ struct net_stream {
 	enum status bad;
 	struct err why;
 	bool ended;    /* the client has sent its last */
-	bool gone;     /* nobody is there */
+	bool gone;     /* the peer is */
 	bool stopping; /* the server is */
 	bool posted;
 	bool finished; /* the handler has returned */

@@ -190,7 +190,7 @@ struct net_server_config {
 	const char *tls_client_ca_file;
 	bool tls_client_optional; /* they need not have one */
 	bool tls13_only;
-	net_guard_fn *guard; /* NULL: everybody may do everything */
+	net_guard_fn *guard; /* NULL: no authentication */
 	void *guard_ctx;
 	/* Names and values that each answer gets; they outlive the server. */
 	const struct http_header *headers;
@@ -203,13 +203,13 @@ struct net_server_config {
 	 * address, nor one of these (NULL at the end). */
 	bool check_host;
 	const char *const *hosts;
-	net_handled_fn *handled; /* NULL: nobody is told */
+	net_handled_fn *handled; /* NULL: no callback */
 	void *handled_ctx;
 };
 void net_server_config_default(struct net_server_config *c);
 
 /* Whether other hosts reach what listens there. No: a socket file, loopback addresses, and what is
- * no address. Yes: a name that nobody knows now, since the next moment may know it. */
+ * no address. Yes: a name that does not resolve now, since it may a moment later. */
 bool net_address_is_public(const char *text);
 /* Binds and listens, and no more: for a port that needs privileges, before they are given up.
  * *out_text is where, as net_server_address(). */

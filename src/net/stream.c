@@ -105,7 +105,7 @@ static struct http_grpc_frame take_frame(struct net_stream *st)
 	st->whole -= used;
 	if (st->taken == st->in.len) {
 		st->in.len = st->taken = 0;
-		/* Nobody keeps the memory of the largest message for a stream's whole life. */
+		/* The memory of the largest message is not kept for a stream's whole life. */
 		if (st->in.cap > NET_STREAM_AHEAD_MAX) {
 			size_t max = st->in.max;
 			buf_deinit(&st->in);

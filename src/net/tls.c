@@ -309,7 +309,7 @@ static enum status use_chain(SSL_CTX *ctx, const char *file, struct err *e)
 	return OK;
 }
 
-/* Nobody is there to be asked for one. */
+/* No terminal is there to ask for one. */
 static int no_password(char *out, int size, int writing, void *ctx)
 {
 	(void)out;

@@ -58,7 +58,7 @@ NODISCARD enum status objfile_open(const char *path, struct objfile **out, struc
 /* Over bytes in memory that stay valid (the vDSO, tests, fuzzing). */
 NODISCARD enum status objfile_open_bytes(
 	const void *bytes, size_t len, const char *name, struct objfile **out, struct err *e);
-/* Over a file that somebody else reads for us; `read` fills all of `out`, or says why not. `ctx`
+/* Over a file that the caller reads for us; `read` fills all of `out`, or says why not. `ctx`
  * stays the caller's, and is used until objfile_close(). */
 typedef enum status objfile_read_fn(
 	void *ctx, uint64_t offset, void *out, size_t len, struct err *e);

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static int notify_fd = -1;
-static int64_t alive_every_ns; /* 0: nobody watches */
+static int64_t alive_every_ns; /* 0: there is no watchdog */
 static int64_t alive_next_ns;
 
 static int connect_to(const char *path)

@@ -18,7 +18,7 @@
 /* The whole file, or /proc file, appended to `out` (whose max is the limit). */
 NODISCARD enum status os_read_file(const char *path, struct buf *out, struct err *e);
 NODISCARD enum status os_read_fd(int fd, const char *name, struct buf *out, struct err *e);
-/* A path that somebody else chose, to read: `dir` as in openat(). What is no regular file is not
+/* A path that came from elsewhere, to read: `dir` as in openat(). What is no regular file is not
  * opened at all, since opening a device may do something; nothing waits. E_INVALID: no regular
  * file. */
 NODISCARD enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e);
@@ -105,7 +105,7 @@ void os_notify_close(void);
 /* "READY=1", "STOPPING=1", "STATUS=…": lines. */
 void os_notify(const char *lines);
 /* Tells the manager's watchdog twice in each of its periods that all is well. Returns when it is to
- * be called again (monotonic); INT64_MAX: nobody watches. */
+ * be called again (monotonic); INT64_MAX: there is no watchdog. */
 int64_t os_notify_alive(void);
 
 /* ---- threads ---- */
@@ -134,7 +134,7 @@ struct os_pool;
 /* No threads at all is fine, as is NULL below: then callers do all work themselves. */
 NODISCARD enum status os_pool_new(
 	unsigned threads, const char *name, struct os_pool **out, struct err *e);
-/* Nobody is in os_pool_run() any more; NULL is fine. */
+/* No thread is in os_pool_run() any more; NULL is fine. */
 void os_pool_free(struct os_pool *p);
 /* Calls of fn that os_pool_run() makes at most at a time. */
 unsigned os_pool_width(const struct os_pool *p);

@@ -193,7 +193,7 @@ uint64_t parca_session_bytes(const struct parca_session *s);
 /* Asks for those that are not known. *out_any is false when there are none: nothing is written. */
 NODISCARD enum status parca_session_ask(
 	const struct parca_session *s, struct buf *out, bool *out_any, struct err *e);
-/* The second message. Ids that nobody asked for are passed over. */
+/* The second message. Ids that were not asked for are passed over. */
 NODISCARD enum status parca_session_stacks(struct parca_session *s, struct str ipc, struct err *e);
 /* Adds the samples to the profile; a stack that is still not known is "[unknown stack]". */
 NODISCARD enum status parca_session_finish(struct parca_session *s, struct err *e);

@@ -52,8 +52,8 @@ NODISCARD enum status pprof_decode_with(struct str message, const struct pprof_o
  * PROFILE_LABEL_COMMENTS as comments: those of all samples, up to PROFILE_COMMENTS_MAX. */
 NODISCARD enum status pprof_encode(const struct profile *p, struct buf *out, struct err *e);
 
-/* The same piece by piece, for samples that nobody has all at once. Each call appends to `out`,
- * which may be emptied between any two. */
+/* The same piece by piece, for samples that are never in memory all at once. Each call appends to
+ * `out`, which may be emptied between any two. */
 struct pprof_stream;
 /* `p` stays as it is until pprof_stream_free(): what samples refer to; all its strings are written.
  * Value columns are types[] of it, with one period type. */

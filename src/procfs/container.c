@@ -10,7 +10,7 @@
  *   lxc.payload.<name>, lxc.payload/<name>, lxc/<name>
  *   libpod_parent/<64 hex>                      a pod of podman's with cgroupfs, and no container:
  *                                               those lie in it, libpod-<64 hex>
- *   /<namespace>/<id>, and nothing else         containerd with cgroupfs, or somebody else
+ *   /<namespace>/<id>, and nothing else         containerd with cgroupfs, or another engine
  *
  * In a control group namespace the path begins with "/.." as often as needed: what is known of the
  * end holds all the same. The helpers of podman, CRI-O and LXC (…-conmon-…, lxc.monitor.…) are not

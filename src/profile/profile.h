@@ -97,11 +97,12 @@ struct profile_label {
 
 /* The numeric label of heap profiles: the size of the objects that a sample stands for. */
 #define PROFILE_LABEL_BYTES "bytes"
-/* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". Nobody lists it. */
+/* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". It is in no list of
+ * labels. */
 #define PROFILE_LABEL_NUMBERS "__numbers__"
 #define PROFILE_NUMBERS_BYTES_MAX 1024
 /* The comments of the pprof file that a sample came in, as one text: PROFILE_COMMENTS_END between
- * them. Nobody lists it either. */
+ * them. It is in no list either. */
 #define PROFILE_LABEL_COMMENTS "__comments__"
 #define PROFILE_COMMENTS_END '\x1e'
 #define PROFILE_COMMENTS_MAX 64

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define TREE_BYTES_MAX ((size_t)128 << 20)
-/* Of the name that /ingest asks for; nobody sees it. */
+/* Of the name that /ingest asks for; it is not shown. */
 #define FILE_APP STR("file")
 
 /* ---- the JSON of a flame graph ---- */

@@ -11,7 +11,7 @@
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,
  * __delta__) are dropped, but for __name__. A series without service_name gets one: of /ingest the
  * application's name, else "unspecified". Types whose sums say nothing (inuse_*, goroutines, live)
- * are gauges; the others are deltas, also where nobody says how long the profile took.
+ * are gauges; the others are deltas, also where it is not said how long the profile took.
  */
 #pragma once
 
@@ -213,7 +213,7 @@ struct pyroscope_timelines {
 	int64_t start_s, step_s;
 	size_t steps;
 	const int64_t *all;
-	const struct pyroscope_timeline *groups; /* NULL: nobody asked */
+	const struct pyroscope_timeline *groups; /* NULL: not asked for */
 	size_t group_count;
 };
 /* The step that Pyroscope's render chooses for such a range: 15 s at least, of 1,500 steps, rounded

@@ -141,7 +141,7 @@ struct query_text {
 	uint32_t width[QUERY_TEXT_COLUMNS_MAX];
 	uint32_t at;     /* column of the next cell */
 	uint32_t fit;    /* characters of a line; 0: as they come */
-	uint32_t binary; /* the column of long names that nobody reads to the end; 0: none */
+	uint32_t binary; /* the column of long names that may be cut; 0: none */
 };
 void query_text_begin(struct query_text *t, uint32_t columns, size_t max_bytes);
 void query_text_deinit(struct query_text *t);

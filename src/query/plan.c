@@ -36,7 +36,7 @@ static void use_type(struct selector *s, const struct samples_type *t)
 	s->has_type = true;
 }
 
-/* Samples as new as the newest of all, nearly: somebody sends them now. */
+/* Samples as new as the newest of all, nearly: they are sent now. */
 #define NOW_NS (3600 * NS_PER_SEC)
 
 /* The default type, as on the page (ui/src/model/types.ts): CPU time of firn's agent, CPU time,

@@ -5,7 +5,7 @@
  * are made by counting. Without filters these need no frames: another thread makes them beside the
  * frames, where one is idle.
  *
- * What filters leave out gets the value 0, so that nobody else has to ask.
+ * What filters leave out gets the value 0, so that later steps need not ask.
  */
 #include "query/report.h"
 
@@ -21,7 +21,7 @@ struct maker {
 	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich, no calls */
 	uint32_t *begun;      /* by stack: how many of the request's calls it begins with, or
 			       * QUERY_LINE_NONE; NULL: there are none */
-	atomic_bool indexing; /* somebody does, or did */
+	atomic_bool indexing; /* a thread does, or did */
 	enum status status;   /* of the frames */
 	struct err *e;
 };

@@ -21,7 +21,7 @@ static const struct {
 	[RUNTIME_BEAM] = { "beam", beam_find },
 	[RUNTIME_DOTNET] = { "dotnet", dotnet_find },
 };
-static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind is found by somebody");
+static_assert(ARRAY_COUNT(runtimes) == RUNTIME_KIND_COUNT, "each kind has a row");
 static_assert(sizeof(struct cpython_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct hotspot_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");
 static_assert(sizeof(struct perl_layout) <= RUNTIME_LAYOUT_WORDS * 8, "it fits a record");

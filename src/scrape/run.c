@@ -236,7 +236,7 @@ static bool is_news(struct scrape_target *t, bool bad)
 static void tell(struct scrape_target *t, enum status s, const struct err *e)
 {
 	bool bad = s != OK;
-	const char *at = strrchr(t->url, '@'); /* a user and password are nobody's to read */
+	const char *at = strrchr(t->url, '@'); /* a user and password are not shown */
 	struct err told;
 	if (!t->pool->told || !is_news(t, bad))
 		return;

@@ -5,7 +5,7 @@
  * Prometheus'. Targets are found by static, file and HTTP discovery.
  *
  * Layer 6 (may use base, os, conf, fetch, codec, relabel, pprof, ingest). Thread
- * safe. Each target has a thread of its own, so that one that hangs costs nobody else anything.
+ * safe. Each target has a thread of its own, so that one that hangs delays no other.
  */
 #pragma once
 

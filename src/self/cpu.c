@@ -2,7 +2,7 @@
 /*
  * A timer over the CPU time of each thread sends SIGPROF to that thread. The handler walks its own
  * stack by the unwind tables (libgcc's _Unwind_Backtrace(), which finds them without a lock) and
- * writes it into a slot; it allocates nothing and waits for nobody. The thread that took the
+ * writes it into a slot; it allocates nothing and never waits. The thread that took the
  * profile empties the slots every tenth of a second into the profile, where equal stacks are one.
  *
  * A slot is FREE, then WRITING (the handler's that got it), then FULL, then FREE again. When no

@@ -3,7 +3,7 @@
  * /api/admin/…: what changes or hands out the store as a whole: deleting, exporting, importing.
  *
  * Off unless a flag allows it. A browser says from which page a request comes (Origin), a tool says
- * nothing: requests of pages are refused, so that no page that somebody happens to visit can reach
+ * nothing: requests of pages are refused, so that no page that a user happens to visit can reach
  * a server on his own machine.
  */
 #include "base/clock.h"

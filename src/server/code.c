@@ -2,7 +2,7 @@
 /*
  * GET /api/instructions: the instructions of a function with their values, and the line of each.
  * How: the places of the samples say which build and where; the symbol table says where the
- * function begins and ends; the bytes come from the executable, if whoever asks may have it (as
+ * function begins and ends; the bytes come from the executable, if the client may have it (as
  * /buildid/ sends it); a child lists them; the symbolizer names their lines.
  */
 #include "query/query.h"

@@ -386,7 +386,7 @@ static enum status uploaded_source(const struct server *s, const struct debuginf
 	uint64_t bytes;
 	enum status st = s->uploads ? debuginfo_uploads_file(s->uploads, key, &fd, &bytes, e)
 				    : err_set(e, E_NOTFOUND, "no sources");
-	/* A frame may have no build id, or one that nobody uploads for. */
+	/* A frame may have no build id, or one for which no agent uploads. */
 	if (st == E_INVALID)
 		return err_set(e, E_NOTFOUND, "no sources");
 	if (st == OK)

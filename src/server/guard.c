@@ -99,7 +99,7 @@ void server_guard_look(struct server *s)
 			auth_is_required(s->auth) ? "yes" : "no");
 }
 
-/* Others reach the address, and nobody has to say who they are. */
+/* Other hosts reach the address, and there is no authentication. */
 static enum status check_address(const struct server *s, const char *address, struct err *e)
 {
 	const struct auth_web *w = auth_web(s->auth);

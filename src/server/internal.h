@@ -91,7 +91,7 @@ NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct se
 struct server {
 	const struct server_config *config;
 	struct net_server *net;
-	struct auth *auth; /* NULL: everybody may do everything */
+	struct auth *auth; /* NULL: no authentication */
 	struct http_header headers[AUTH_HEADERS_MAX];
 	struct net_route *routes;
 	char (*paths)[SERVER_PATH_BYTES];          /* of RPCs, one each */
@@ -151,7 +151,7 @@ NODISCARD enum status server_tenant(
 /* guard.c: in front of the routes. */
 /* A route that needs no scope: the page, and those that tell whether a server is alive. */
 #define SERVER_SCOPE_OPEN (1u << 31)
-/* E_DENIED: others reach the address, and nobody has to say who they are. */
+/* E_DENIED: other hosts reach the address, and there is no authentication. */
 /* After SIGHUP. */
 void server_reload_if_wanted(struct server *s);
 NODISCARD enum status server_guard_open(struct server *s, struct err *e);
@@ -329,7 +329,7 @@ void server_scrape_told(enum scrape_news of, enum status s, const struct err *e)
 net_stream_fn server_debuginfod, server_self_cpu;
 net_handler_fn server_handle_self_heap, server_handle_self_list, server_debuginfod_metadata;
 net_handler_fn server_handle_self_symbol;
-/* The executable or debug file of a build id, if whoever asks may have it. E_NOTFOUND: there is
+/* The executable or debug file of a build id, if the client may have it. E_NOTFOUND: there is
  * none, or not for them. */
 NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,
 	const struct debuginfo_key *key, int *out_fd, struct err *e);

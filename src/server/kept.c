@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that people keep on this server, in STORAGE/shared. Above the limits the oldest go: a
- * tenant's own, so that nobody pushes another's out by keeping more.
+ * tenant's own, so that no tenant pushes out what another keeps.
  *
  * A tenant's file is ID@TENANT and a suffix: a request of another tenant does not find it. A
  * profile's suffix is ".pb.gz", that of a file as it was uploaded ".file"; its id ends with

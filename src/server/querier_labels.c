@@ -286,7 +286,7 @@ static enum status choose(struct sets *x, uint32_t at)
 	while (at < x->in->names.count && querier_is_type_label(x->in->names.v[at]))
 		at++;
 	if (at == x->in->names.count) {
-		/* Of no label yet: nobody has asked whether there is such a series. */
+		/* Of no label yet: the view was not asked whether there is such a series. */
 		bool has = true;
 		enum status none = OK;
 		if (x->chosen_count == 0)

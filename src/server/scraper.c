@@ -41,11 +41,11 @@
 	X(sent, COUNTER, "firn_forward_profiles_total", "Profiles that the store took.") \
 	X(bytes, COUNTER, "firn_forward_bytes_total", "Bytes of these.")                 \
 	X(lost, COUNTER, "firn_forward_profiles_lost_total",                             \
-		"Profiles that the store did not take, or that found nobody.")           \
+		"Profiles that the store did not take, or did not answer.")              \
 	X(passed, COUNTER, "firn_forward_calls_total",                                   \
 		"Calls of agents and other senders that the store answered.")            \
 	X(failed, COUNTER, "firn_forward_calls_failed_total",                            \
-		"Such calls that the store refused, or that found nobody.")
+		"Such calls that the store refused, or did not answer.")
 struct forward_metrics {
 	FORWARD_METRICS(METRIC_FIELD)
 };

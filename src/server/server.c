@@ -214,8 +214,8 @@ static enum status open_store(struct server *s, struct err *e)
 	struct store_config c;
 	store_config_default(&c);
 	c.path = s->config->storage_path;
-	/* The rest is for what nobody counts: bodies, pieces of the heap that are free and not the
-	 * system's, tables that a query began with. */
+	/* The rest is for memory without a counter: bodies, pieces of the heap that are free and
+	 * not the system's, tables that a query began with. */
 	uint64_t memory = s->config->storage_memory_bytes;
 	c.memory_bytes = (memory - MIN(memory / 2, FIXED_BYTES)) / 16 * 11;
 	c.resident_bytes = memory;

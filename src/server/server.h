@@ -24,7 +24,7 @@ struct server_config {
 	const char *tls_cert_file;       /* NULL: no TLS */
 	const char *tls_key_file;
 	const char *tls_client_ca_file;
-	const char *web_config_file; /* who may do what (auth/auth.h); NULL: everybody everything */
+	const char *web_config_file; /* who may do what (auth/auth.h); NULL: no authentication */
 	const char *own_token;      /* of the agent of the same program, which may read and write */
 	bool allow_unauthenticated; /* on an address that others reach */
 	const char *storage_path;
@@ -73,7 +73,7 @@ struct server_config {
 	int ready_fd;
 };
 
-/* For a server whose --storage-memory nobody gave: 5 % of the host's memory (0: not known), from
+/* For a server without --storage-memory: 5 % of the host's memory (0: not known), from
  * 512 MiB to 4 GiB, and at most half of what its cgroup allows (UINT64_MAX: no limit), but 128 MiB.
  */
 #define SERVER_MEMORY_LEAST ((uint64_t)128 << 20)

@@ -61,7 +61,7 @@ static void wait_until(pthread_cond_t *c, struct lock *m, int64_t deadline_ns)
 	(void)lock_wait_until(c, m, &t);
 }
 
-/* When the memtable is due; INT64_MAX: it is empty. What is frozen is being written by somebody, or
+/* When the memtable is due; INT64_MAX: it is empty. What is frozen is being written by a thread, or
  * could not be. With the lock held. */
 static int64_t flush_due_ns(struct store *s)
 {

@@ -55,7 +55,7 @@ struct os_pool;
 struct store_config {
 	const char *path;
 	uint64_t memory_bytes; /* budget of memtable, caches and queries together */
-	/* What the whole process may have resident; 0: nobody looks. */
+	/* What the whole process may have resident; 0: no limit. */
 	uint64_t resident_bytes;
 	int64_t retention_ns;     /* 0: for ever */
 	uint64_t retention_bytes; /* of the directory; 0: no limit */

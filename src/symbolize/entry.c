@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries are never freed before the end: of ENTRIES_MAX the oldest that nobody needs is used again
- * for another build id.
+ * Entries are never freed before the end: of ENTRIES_MAX the oldest that is not in use is used
+ * again for another build id.
  */
 #include "base/map.h"
 #include "base/vec.h"
@@ -62,7 +62,7 @@ void symbolize_entry_forget(struct symbolize_tables *t, struct symbolize_entry *
 	fd_cleanup(&en->kept_fd);
 }
 
-/* The oldest entry that nobody needs, taken out of the index; MAP_NONE when all are needed. */
+/* The oldest entry not in use, taken out of the index; MAP_NONE when all are in use. */
 static uint32_t recycle(struct symbolize_tables *t)
 {
 	uint32_t oldest = MAP_NONE;

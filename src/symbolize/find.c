@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files for a build id. Nobody is believed: a file counts when the bytes in it carry the build id
- * (or, for debug files of programs without one, the checksum that .gnu_debuglink gives). Only the
- * plain facts of an ELF file are read here, by objfile with pread; the rest is debuginfo's child's.
+ * Files for a build id. No source is believed: a file counts when the bytes in it carry the build
+ * id (or, for debug files of programs without one, the checksum that .gnu_debuglink gives). Only
+ * the plain facts of an ELF file are read here, by objfile with pread; the rest is debuginfo's
+ * child's.
  *
  * In this order: the offered descriptor; the mapping's own path; the executable that was uploaded;
  * the separate debug file: that which was uploaded, by build id, by .gnu_debuglink; the file that
@@ -103,7 +104,7 @@ static bool has_section(const struct objfile *obj, const char *name)
 	return s && s->type != SHT_NOBITS && s->size > 0;
 }
 
-/* Our own vDSO is everybody's: the kernel maps the same pages into each process. */
+/* Our own vDSO is that of all processes: the kernel maps the same pages into each process. */
 static int open_own_vdso(const char *build_id, struct objfile **out)
 {
 	const Elf64_Ehdr *eh = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR); /* NOLINT */

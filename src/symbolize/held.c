@@ -30,7 +30,7 @@ bool symbolize_held_lies_at(const char *path, const struct stat *of)
 	       st.st_dev == of->st_dev && st.st_ino == of->st_ino;
 }
 
-/* Of files that were removed since their tables were trimmed, or are whole, nobody begins a process
+/* Of files that were removed since their tables were trimmed, or are whole, we begin no process
  * any more; the disk has their room back. */
 static void let_go(struct symbolize_tables *t, struct symbolize_entry *en)
 {

@@ -237,7 +237,8 @@ static enum status name_part(struct symbolize_namer *n, uint32_t from, uint32_t 
 	return s;
 }
 
-/* The caller's thread names the first part, and the second one as well if nobody has begun it. */
+/* The caller's thread names the first part, and the second one as well if no thread has begun it.
+ */
 static void name_next(void *ctx, unsigned worker)
 {
 	struct resolve *r = ctx;

@@ -82,7 +82,7 @@ NODISCARD enum status symbolizer_look_again(
 
 /* The executable (with its code) or the debug information (with .debug_info) of a build id, as it
  * was uploaded or lies on this host: *out_fd is the caller's. E_NOTFOUND: there is none.
- * `for_all`: anybody may ask, so a program's own file is given only if every user of this host may
+ * `for_all`: any user may ask, so a program's own file is given only if every user of this host may
  * read it where it lies. */
 NODISCARD enum status symbolizer_file(struct symbolizer *s, struct str build_id,
 	enum debuginfo_type type, bool for_all, int *out_fd, struct err *e);

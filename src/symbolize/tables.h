@@ -25,7 +25,7 @@ struct symbolize_ref {
 struct symbolize_entry {
 	char id[SYMBOLIZE_ID_MAX + 1];
 	enum symbolize_state state;
-	bool wanted;                /* somebody asked for it */
+	bool wanted;                /* a query asked for it */
 	bool again;                 /* an offer came while it was being built */
 	bool look;                  /* even where there is a table */
 	bool replace;               /* even where it has DWARF */

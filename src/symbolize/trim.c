@@ -69,7 +69,7 @@ static void pass_deinit(struct pass *p)
 
 /* ---- choosing ---- */
 
-/* Where nobody tells of samples, queries tell which programs are of interest. */
+/* Where no sink tells of samples, queries tell which programs are of interest. */
 static int64_t idle_since(const struct symbolize_tables *t, const struct symbolize_entry *en)
 {
 	return t->config.on_demand ? en->wanted_ns : MAX(en->wanted_ns, en->asked_ns);
@@ -235,7 +235,7 @@ static void wait_again(
 	en->path = STEAL_PTR(*path);
 }
 
-/* It is as if it were built meanwhile, so that nobody else does. */
+/* It is as if it were built meanwhile, so that no other thread builds it. */
 static void finish_candidate(struct pass *p, struct candidate *c)
 {
 	struct symbolize_tables *t = p->t;

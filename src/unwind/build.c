@@ -544,7 +544,7 @@ static void put_gap(struct builder *b, const struct code_part *segment, uint64_t
 		b->bad_fdes++;
 }
 
-/* A function that nobody calls, from the byte before it on. */
+/* A function that is never called, from the byte before it on. */
 static void put_returned_to(struct builder *b, uint64_t early, uint64_t begin, enum unwind_cfa cfa)
 {
 	struct unwind_rule rule = { .cfa = (uint8_t)cfa, .cfa_off = UNWIND_OFF_EARLY };

@@ -91,7 +91,7 @@ enum unwind_bx {
  *   interpreter in assembly, whose one rule does not hold all the way (LuaJIT). */
 #define UNWIND_FP_NO_END 0x40
 
-/* SIGNAL, STOP: the byte before a function that is returned to, and that nobody calls. A return
+/* SIGNAL, STOP: the byte before a function that is returned to, and never called. A return
  * address is looked up by the byte before it; the frame's name is that of the next byte. */
 #define UNWIND_OFF_EARLY 1
 

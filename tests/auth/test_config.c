@@ -87,7 +87,7 @@ static void says_what_is_wrong(void **state)
 		{ "unchecked",
 			"tls_server_config: {cert_file: a, key_file: b, client_auth_type: "
 			"RequireAnyClientCert}\n",
-			"nobody checks" },
+			"not checked" },
 		{ "CA unused",
 			"tls_server_config: {cert_file: a, key_file: b, client_ca_file: c}\n",
 			"client_ca_file needs client_auth_type" },

@@ -51,7 +51,7 @@ struct seqcount {
 
 struct mm_struct {
 	struct maple_tree mm_mt;
-	/* Odd while somebody may change the tree and the mappings in it, and another one with each
+	/* Odd while a thread may change the tree and the mappings in it, and another one with each
 	 * time: since Linux 6.13 (commit eb449bd96954, "mm: convert mm_lock_seq to a proper
 	 * seqcount"), with CONFIG_PER_VMA_LOCK. */
 	struct seqcount mm_lock_seq;

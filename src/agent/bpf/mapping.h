@@ -105,7 +105,7 @@ static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
 }
 
 /* At the beginning of a sample: keep the mappings that are known on this CPU, if they are those of
- * the process that was interrupted, and nobody has changed its mm. */
+ * the process that was interrupted, and its mm has not changed. */
 static __always_inline void mappings_begin(
 	struct walk *w, const struct task_struct *task, const struct mm_struct *mm)
 {

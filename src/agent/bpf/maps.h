@@ -297,7 +297,7 @@ static __always_inline int read_user(void *out, __u32 bytes, __u64 address)
  * the word is read: never across a page, so it is there if the word is. */
 static __always_inline int read_stack(struct walk *w, __u64 at, __u64 *out)
 {
-	if (at & (sizeof(__u64) - 1)) /* nobody aligned the stack */
+	if (at & (sizeof(__u64) - 1)) /* the stack is not aligned */
 		return read_user(out, sizeof(*out), at);
 	__u64 start = at & ~(__u64)(STACK_WINDOW_BYTES - 1);
 	if (start != w->window_start) {

@@ -7,7 +7,7 @@
  * kernels is decided while loading, by what their BTF says.
  *
  * No state is kept for a process: every sample finds its way from the registers alone (walk.h), but
- * for mappings that nobody has changed since the CPU's last sample (mapping.h).
+ * for mappings that have not changed since the CPU's last sample (mapping.h).
  * The programs that sample run in the timer's hard interrupt, or in the scheduler with interrupts
  * off, so on one CPU they never nest; the `busy` flags hold that also where it is not so
  * (PREEMPT_RT, other events), and count.

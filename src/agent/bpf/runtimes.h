@@ -251,7 +251,7 @@ __noinline int runtime_step(__u32 zero)
 }
 
 /* The stack has ended: a whole one has shown all frames of its runtime, and user space goes on with
- * one that ended in a file nobody knew by its native frames only. */
+ * one that ended in an unknown file by its native frames only. */
 static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 {
 	struct bpf_counters *c = counters_here();

@@ -127,7 +127,7 @@ __noinline int vma_leaf_step(__u32 which, __u64 address)
 }
 
 /* s->node becomes the leaf that tells of `address`, s->last its last address. 0: there is no such
- * leaf. Asks for the tree itself: a global function is verified also where nobody calls it, and a
+ * leaf. Asks for the tree itself: a global function is verified also where it is not called, and a
  * kernel without the tree has not the field. */
 __noinline int vma_leaf(__u32 which, __u64 address)
 {

@@ -8,7 +8,7 @@
  * pointer, and the return address beside it in executable memory.
  *
  * A zero in place of the caller ends the stack only where it is known to end there: call frame
- * information that leads from a frame that has called somebody to a return address and a frame
+ * information that leads from a frame that has made a call to a return address and a frame
  * pointer of zero, aligned as the ABI wants it (the entry of a fiber), and the stack's own end.
  * Elsewhere code keeps no frame pointer, or a rule is wrong, and the stack is cut (STACK_END_ZERO).
  *

@@ -43,8 +43,8 @@
 
 struct channel {
 	int fd;
-	bool busy;    /* somebody waits for its answer */
-	bool overdue; /* the answer to `number`, for which nobody waits any more */
+	bool busy;    /* a thread waits for its answer */
+	bool overdue; /* the answer to `number`, which was given up */
 	enum broker_kind kind;
 	uint32_t number;
 	uint64_t device;
@@ -169,7 +169,7 @@ static void drop_later(struct broker *b, uint64_t handle, uint64_t whom)
 		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, whom };
 }
 
-/* Drop the answer for which nobody waits any more, if it has come. */
+/* Drop the answer that was given up, if it has come. */
 static void take_late_answer(struct broker *b, struct channel *c)
 {
 	struct pinned_files_answer pinned;

@@ -33,7 +33,7 @@
 #define BROKER_PATH_MAX 4095
 #define BROKER_OWN_FILES_MAX 16
 /* Devices that are asked at once; of them the last is kept for disks, since of other file systems
- * anybody may mount as many as he likes. */
+ * any user may mount as many as they like. */
 #define BROKER_SLOW_MAX 8
 #define BROKER_MESSAGE_BYTES_MAX (12 + BROKER_PATH_MAX + 1)
 /* Files that stay open in the broker. */
@@ -54,7 +54,7 @@ struct broker_config {
 	X(failed, COUNTER, "firn_agent_broker_failures_total",                              \
 		"Requests that the broker could not do: most often the process is gone.")   \
 	X(refused, COUNTER, "firn_agent_broker_refused_total",                              \
-		"Requests that the broker does not do for anybody.")                        \
+		"Requests that the broker never serves.")                                   \
 	X(timeouts, COUNTER, "firn_agent_broker_timeouts_total",                            \
 		"Requests that were not answered in time, or not asked of such a device.")  \
 	X(overdue, GAUGE, "firn_agent_broker_overdue",                                      \

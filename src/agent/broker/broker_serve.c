@@ -222,7 +222,7 @@ static int slab_for(struct broker *b)
 	return fd;
 }
 
-/* Its own memory is nobody's; a number of one of its threads leads there, too. */
+/* Its own memory is not given; a number of one of its threads leads there, too. */
 static bool is_own_memory(uint32_t pid)
 {
 	char path[48];
@@ -287,7 +287,7 @@ static void answer(const struct channel *c, int error, struct str text, int fd)
 	if (failed && failed != EPIPE && failed != ECONNRESET)
 		failed = try_answer(c, failed, STR(""), -1);
 	if (failed)
-		_exit(0); /* nobody is there any more */
+		_exit(0); /* the agent has ended */
 }
 
 static void handle(struct channel *c, size_t len)

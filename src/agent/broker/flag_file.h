@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * flag_file: a file that a flag names (rules, a token, a certificate), read by the broker. One on a
- * file system that hangs makes nobody wait longer than BROKER_PATIENCE_NS, and then fails at once.
- * Private to agent/.
+ * file system that hangs makes no caller wait longer than BROKER_PATIENCE_NS, and then fails at
+ * once. Private to agent/.
  */
 #pragma once
 

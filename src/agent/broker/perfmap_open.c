@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everybody may write into /tmp, so the last part of the path may be no link, and the owner must be
- * the user of the process: /proc/PID belongs to its effective user, or to root when it may not be
- * looked into, which then has no names.
+ * Every user may write into /tmp, so the last part of the path may be no link, and the owner must
+ * be the user of the process: /proc/PID belongs to its effective user, or to root when it may not
+ * be looked into, which then has no names.
  */
 #include "agent/broker/perfmap_open.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A descriptor is not closed while it is read: its number could be that of another file by then,
- * which nobody has looked at yet. close() itself may hang (FUSE asks its server), so that the place
- * is free behind it only.
+ * which no thread has looked at yet. close() itself may hang (FUSE asks its server), so that the
+ * place is free behind it only.
  */
 #include "agent/broker/pinned_files.h"
 
@@ -77,7 +77,7 @@ static void leave(struct pinned_files *h, struct pinned_file *f)
 	lock_release(&h->lock);
 	if (!is_last)
 		return;
-	close(f->fd); /* nobody else touches it */
+	close(f->fd); /* no other thread touches it */
 	lock_take(&h->lock);
 	f->fd = -1;
 	lock_release(&h->lock);

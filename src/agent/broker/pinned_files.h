@@ -25,7 +25,7 @@ struct pinned_files {
 };
 
 void pinned_files_init(struct pinned_files *h);
-/* Does reading, closing and asking for its status wait for anybody but the kernel and its disks?
+/* Does reading, closing and asking for its status wait for anything but the kernel and its disks?
  * `type` as statfs(2) has it. What an overlay answers for is known where the layer below is. */
 bool pinned_files_may_hang(uint64_t type, bool below_is_disk);
 /* Takes the descriptor over: its handle, or -1 with errno (ENFILE: too many are pinned). */
@@ -33,5 +33,5 @@ int pinned_files_add(struct pinned_files *h, int fd);
 /* As pread(2). EBADF: no such handle. */
 ssize_t pinned_files_read(
 	struct pinned_files *h, uint32_t handle, void *out, size_t len, uint64_t offset);
-/* It is closed once nobody reads it; the handle is free after that. -1 with errno. */
+/* It is closed once no thread reads it; the handle is free after that. -1 with errno. */
 int pinned_files_drop(struct pinned_files *h, uint32_t handle);

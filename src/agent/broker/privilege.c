@@ -92,7 +92,7 @@ static bool is_agents(struct str name)
 	       str_ends(name, STR(".unwind")) || str_ends(name, STR(".tmp"));
 }
 
-/* A directory with its owner's own files in it is nobody's to take: a home that was named by
+/* A directory with its owner's own files in it is not taken over: a home that was named by
  * mistake. */
 static enum status make_ours(const struct privilege_dir *d, uid_t from, struct err *e)
 {

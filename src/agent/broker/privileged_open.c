@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One system call each, whose arguments nobody else chooses but for the CPU and the frequency. */
+/* One system call each, whose arguments are fixed but for the CPU and the frequency. */
 #include "agent/broker/privileged_open.h"
 
 #include "agent/bpf/layout.h"
@@ -32,7 +32,7 @@ int privileged_open_ksymbols(uint32_t cpu)
 		.sample_type = PERF_SAMPLE_TIME,
 		.sample_id_all = 1,
 		.ksymbol = 1,
-		.watermark = 1, /* nobody waits for it */
+		.watermark = 1, /* no thread waits for it */
 		.wakeup_watermark = UINT32_MAX,
 	};
 	return (int)syscall(SYS_perf_event_open, &attr, -1, (int)cpu, -1, PERF_FLAG_FD_CLOEXEC);

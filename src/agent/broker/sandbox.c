@@ -83,7 +83,7 @@ static const int agent_calls[] = {
 	SCMP_SYS(capget), SCMP_SYS(getresuid), SCMP_SYS(getresgid), SCMP_SYS(wait4),
 };
 
-/* Nobody asks for these by mistake. */
+/* No program asks for these by mistake. */
 static const int deadly_calls[] = {
 	SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv),
 	SCMP_SYS(process_vm_writev), SCMP_SYS(init_module), SCMP_SYS(finit_module),

@@ -10,7 +10,7 @@
 #include "agent/files/elf_load.h"
 
 struct announce {
-	files_seen_fn *seen; /* NULL: nobody is there, and nothing is done */
+	files_seen_fn *seen; /* NULL: nothing is done */
 	void *seen_ctx;
 	const char *cache_dir; /* as elf_load_share() */
 	bool no_copies;        /* as files_config */

@@ -56,7 +56,7 @@ static enum status open_file_of(struct files *f, struct file_request *r, struct 
 }
 
 /* Open a file and pass it on; takes the request over. A process may end any moment, and a mount may
- * hang: so this waits for no table, and nobody but the builder waits for this. */
+ * hang: so this waits for no table, and only the builder waits for this. */
 static void open_one(struct files *f, struct file_request *r)
 {
 	struct err e = { 0 };

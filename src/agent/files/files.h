@@ -121,7 +121,7 @@ void files_notice(struct files *f, const struct file_notice *n, int pid);
 /* Look a file id up; false when there is none. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
 enum files_state {
-	FILES_UNKNOWN, /* nobody told of it, or it waits for the worker */
+	FILES_UNKNOWN, /* no notice came, or it waits for the worker */
 	FILES_KNOWN,
 	FILES_FAILED, /* it could not be read; it is tried again some time */
 };

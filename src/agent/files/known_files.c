@@ -129,7 +129,7 @@ static void known_forget(struct known_files *f, uint32_t id, int64_t now)
 			continue;
 		sampler_retract(f->sampler, &b->key);
 		b->file_id = 0;
-		if (b->state == BINDING_BOUND) /* else somebody is at it */
+		if (b->state == BINDING_BOUND) /* else the worker is at it */
 			known_files_unbind(f, i);
 	}
 	map_remove(&f->by_identity, hash64(k->identity, strlen(k->identity)), id);

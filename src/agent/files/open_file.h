@@ -13,7 +13,7 @@
 #define OPEN_FILE_PATH_MAX 256
 
 struct open_file {
-	int fd;                    /* -1: the broker holds it, or nobody */
+	int fd;                    /* -1: the broker has it open, or it is not open */
 	bool is_pinned;            /* by the broker */
 	struct broker_file pinned; /* its `stat` is there in both cases */
 };

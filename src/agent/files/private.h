@@ -93,7 +93,7 @@ void file_request_count_first_pass(struct files *f);
 
 /* A thread: builds and publishes what the opener has opened. */
 void *file_builder_run(void *files);
-/* Every few milliseconds of building a table: nobody's small file waits for the large one of
+/* Every few milliseconds of building a table: no small file waits for the large one of
  * another. */
 bool file_builder_between(void *files);
 /* Under `work`. */

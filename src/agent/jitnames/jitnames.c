@@ -2,8 +2,8 @@
 /*
  * One lock over the table of processes and their tables of code. The thread takes a process (busy),
  * opens and reads without the lock, and puts what it read into the table under it, a window at a
- * time. Nobody frees a process that is busy: it is marked, and the thread does. Closing a file may
- * wait for its file system: the files of a process that is dropped go on a list, and the thread
+ * time. A process that is busy is not freed: it is marked, and the thread frees it. Closing a file
+ * may wait for its file system: the files of a process that is dropped go on a list, and the thread
  * closes them, without the lock and before it opens others, so that the list is short.
  */
 #include "agent/jitnames/jitnames.h"
@@ -208,7 +208,7 @@ static struct entry *find_pinned(struct jitnames *j)
 	return count > JITNAMES_PINNED_MAX ? oldest : NULL;
 }
 
-/* Called with the lock while nobody is busy, gives it back in between. */
+/* Called with the lock while no process is busy; gives it back in between. */
 static void close_pinned(struct jitnames *j)
 {
 	struct entry *x;

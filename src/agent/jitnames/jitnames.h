@@ -24,7 +24,7 @@
 /* Memory of all tables. Beyond it processes lose their tables, the least recently used first; one
  * that has no more than an equal share keeps its table. */
 #define JITNAMES_BYTES_MAX ((size_t)48 << 20)
-/* Their files that stay open in the broker, which has 256 places for everybody. Beyond that the
+/* Their files that stay open in the broker, which has 256 places for all files. Beyond that the
  * files of the least recently used process are closed. */
 #define JITNAMES_PINNED_MAX 64
 /* While there are samples, a file is checked for additions at this interval. */

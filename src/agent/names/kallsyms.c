@@ -58,7 +58,7 @@ struct kallsyms {
 	char *names;
 	struct strtab module_names;
 	uint64_t modules_hash;
-	struct ksymbols *loaded; /* NULL: nobody tells */
+	struct ksymbols *loaded; /* NULL: not known */
 	VEC(struct later) later; /* by start */
 	bool is_stale;           /* something was loaded without a notice */
 	uint64_t unnamed;        /* the address that had no name last */

@@ -113,7 +113,7 @@ enum status ksymbols_open(struct ksymbols **out, struct err *e)
 	enum status s = ksymbols_update(k, e);
 	if (s != OK)
 		return s;
-	k->missed = false; /* nobody has a list yet */
+	k->missed = false; /* there is no list yet */
 	*out = STEAL_PTR(k);
 	return OK;
 }

@@ -195,7 +195,7 @@ void oom_know(struct oom *o, const struct file_key *key, const struct objfile *o
 	lock_take(&o->lock);
 	struct content *c = content_find(o, build_id, path);
 	lock_release(&o->lock);
-	/* One thread tells of files, so nobody else adds it meanwhile. */
+	/* One thread tells of files, so no other adds it meanwhile. */
 	enum status s = c ? OK : oomprogram_read(obj, &program, &e);
 	lock_take(&o->lock);
 	if (s == OK && !c)

@@ -360,7 +360,7 @@ enum executables_answer executables_find(
 void executables_forget(struct executables *x, int pid, uint64_t start_ticks)
 {
 	lock_take(&x->lock);
-	/* Where nobody asks there are a thousand places to look through for each exec. */
+	/* Where no sample asks there are a thousand places to look through for each exec. */
 	struct question *q = x->started ? question_find(x, pid, start_ticks) : NULL;
 	if (q)
 		q->number = 0;

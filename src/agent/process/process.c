@@ -450,7 +450,7 @@ void processes_exit(struct processes *p, const struct event_header *h)
 	if (!s)
 		return;
 	s->ended = true;
-	/* Nobody has asked for it, and what it was before may be asked for still. */
+	/* It was not asked for, and what it was before may be asked for still. */
 	if (s->fresh && !s->labelled_ns)
 		slot_drop(p, (uint32_t)(s - p->slots.v));
 }

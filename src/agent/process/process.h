@@ -78,7 +78,7 @@ void processes_exec(struct processes *p, const struct event_header *h);
 void processes_settle(struct processes *p);
 /* Its last thread ended: forgotten soon. */
 void processes_exit(struct processes *p, const struct event_header *h);
-/* To be looked at by somebody, not oftener than this: at most `most` processes that had samples
+/* To be looked at by the caller, not oftener than this: at most `most` processes that had samples
  * in this interval or the last, each after a while again, and then after twice as long. */
 typedef void processes_look_fn(void *ctx, uint32_t pid, uint64_t start_ns);
 void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, void *ctx);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is at most one question that nobody has taken yet. Each thread takes it, reads without the
- * lock, and then either gives the answer to the caller that still waits, or throws it away. Threads
- * are started when all there are wait for a process, and are not joined, since one may wait for
- * ever: the last one, or procread_free() where there is none, frees what they share.
+ * There is at most one request that no thread has taken yet. Each thread takes it, reads without
+ * the lock, and then either gives the answer to the caller that still waits, or throws it away.
+ * Threads are started when all there are wait for a process, and are not joined, since one may wait
+ * for ever: the last one, or procread_free() where there is none, frees what they share.
  *
  * The start time is read last: if it is another process' by then, all that was read is dropped.
  */
@@ -30,7 +30,7 @@ struct procread {
 	struct question *question;      /* not taken yet */
 	uint32_t threads;               /* that are there, */
 	uint32_t busy;                  /* that read, */
-	uint32_t late;                  /* and that nobody waits for any more: */
+	uint32_t late;                  /* and that the caller has given up: */
 	struct question *given_up[PROCREAD_THREADS_MAX];
 	int64_t patience_ns;
 	int64_t vain_since_ns, vain_ns; /* waited in vain in this second */

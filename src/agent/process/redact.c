@@ -172,7 +172,7 @@ static bool is_directory(struct str argument)
 	       str_index(argument, ';') == argument.len;
 }
 
-/* From a secret on to the end: nobody knows where it ends. */
+/* From a secret on to the end: its end is not known. */
 static void write_argument(struct str argument, struct buf *out)
 {
 	size_t value = is_directory(argument) ? argument.len : secret_value(argument);

@@ -134,8 +134,8 @@ uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus)
 	{
 		uint64_t charged = kernel_bytes_of(bpf_map__fd(map));
 		bytes += charged;
-		/* Linux 5.11 to 6.3 charge nobody, and tell what has nothing to do with it: of a
-		 * ring 0. */
+		/* Linux 5.11 to 6.3 charge no process, and tell what has nothing to do with it: of
+		 * a ring 0. */
 		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
 			is_charged &= charged >= bpf_map__max_entries(map);
 	}

@@ -179,7 +179,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	enum status status = size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
 	if (status != OK || s->events.code)
 		return status;
-	/* Nobody is told of functions. */
+	/* There is no callback for functions. */
 	skeleton->rodata->config.codes_mask = 0;
 	return bpf_map__set_max_entries(skeleton->maps.codes_told, 1)
 		       ? err_os(e, "size the eBPF maps")

@@ -104,7 +104,7 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
-/* False: nobody asked for it, or the kernel refused it. */
+/* False: it was not asked for, or the kernel refused it. */
 bool sampler_walks_runtimes(const struct sampler *s);
 /* The threads of this process say which span they work for: from now on its samples are told with
  * it. E_LIMIT: THREAD_CONTEXTS_MAX processes do. NULL: it does not any more. */

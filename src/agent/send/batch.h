@@ -62,7 +62,7 @@ struct batch_config {
 	struct jitnames *jitnames; /* NULL: JIT code is addresses */
 	/* A finished message; takes the bytes over (buf_steal). */
 	void (*emit)(void *ctx, struct buf *message, uint32_t sample_count);
-	/* An ELF file that a sample of `pid` has (0: not known), once a batch; NULL: nobody asks.
+	/* An ELF file that a sample of `pid` has (0: not known), once a batch; NULL: no callback.
 	 */
 	void (*met)(void *ctx, uint32_t file_id, const struct file_info *file, int pid);
 	void *ctx;

@@ -120,7 +120,7 @@ static enum status late_location(
 void batch_frames_resolve(struct batch_frames *b)
 {
 	jitframes_resolve(&b->jit, b->profile);
-	b->pid = 0; /* anybody's */
+	b->pid = 0; /* of any process */
 	for (size_t i = 0; i < b->late.len; i++) {
 		const struct batch_late *l = &b->late.v[i];
 		uint32_t file_id = files_find(b->files, &l->key);
@@ -217,7 +217,7 @@ static enum status jit_location(struct batch_frames *b, const struct event_heade
 	return jitframes_location(&b->jit, b->profile, &place, loc, out);
 }
 
-/* Text of a file that lies in anonymous memory. A file that nobody has met yet is told of: the next
+/* Text of a file that lies in anonymous memory. A file that was not met yet is told of: the next
  * sample has its name. */
 static bool is_remapped(
 	struct batch_frames *b, const struct event_header *h, uint32_t *file_id, uint64_t *offset)
@@ -267,7 +267,7 @@ static bool is_interpreter(struct batch_frames *b, uint64_t frame)
 	       f->info.runtime != RUNTIME_GO;
 }
 
-/* The frame at which a stack ended, in a file nobody knew. */
+/* The frame at which a stack ended, in an unknown file. */
 static bool is_late(const struct event_sample *s, uint64_t frame)
 {
 	const struct file_notice *n = &s->notice;

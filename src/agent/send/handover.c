@@ -25,7 +25,7 @@ struct waiting {
 };
 
 struct handover {
-	int socket; /* -1: nobody is there, or not any more */
+	int socket; /* -1: there is no receiver, or not any more */
 	struct lock lock;
 	struct waiting waiting[HANDOVER_WAITING_MAX];
 	uint32_t count;
@@ -130,7 +130,7 @@ void handover_send(void *ctx, const char *build_id, const char *path, int fd)
 	lock_take(&h->lock);
 	struct waiting w;
 	if (h->socket < 0) {
-		/* Nobody to hand it to: no loss. */
+		/* There is no receiver: no loss. */
 	} else if (h->count < HANDOVER_WAITING_MAX &&
 		   message_make(&w, str_of(build_id), str_of(path), fd)) {
 		h->waiting[h->count++] = w;

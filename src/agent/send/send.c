@@ -194,7 +194,7 @@ static int64_t attempt_timeout(const struct sender *s)
 	return MIN(MAX(left, NS_PER_MS), s->c.timeout_ns);
 }
 
-/* Not this batch's fault but the server's, the way there, or a setting that somebody may mend. */
+/* Not this batch's fault but the server's, the way there, or a setting that the user may mend. */
 static bool is_for_later(struct sender *s, enum status st, bool retry)
 {
 	if (st == E_QUOTA && ++s->limit_answers >= SEND_LIMIT_ANSWERS_MAX)

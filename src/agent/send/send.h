@@ -30,7 +30,7 @@
 
 struct sender_config {
 	struct remote_config remote;
-	/* By the sender's thread: the server answers on a new connection; NULL: nobody asks. */
+	/* By the sender's thread: the server answers on a new connection; NULL: no callback. */
 	void (*connected)(void *ctx);
 	void *ctx;
 	bool offline;          /* nothing is sent: all goes to the spool */

@@ -126,7 +126,7 @@ static struct upload_entry *add(
 	}
 	b->entries.v[at] = x;
 	if (!map_insert(&b->by_id, hash_id(id), at)) {
-		/* Nobody finds it; its place is the next one's. */
+		/* It cannot be found; its place is the next one's. */
 		b->entries.v[at].build_id[0] = 0;
 		metric_add(&b->metrics.dropped, 1);
 		return NULL;

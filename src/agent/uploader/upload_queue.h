@@ -68,7 +68,7 @@ struct upload_queue_metrics {
 
 struct upload_queue_times {
 	int64_t again_ns;       /* what the server has is asked for again */
-	int64_t in_progress_ns; /* somebody else uploads it */
+	int64_t in_progress_ns; /* another agent uploads it */
 	int64_t retry_ns;       /* doubled each time */
 	int64_t refused_ns;     /* likewise: the server does not take this file */
 	int64_t gone_ns;        /* likewise */
@@ -100,8 +100,8 @@ bool upload_queue_met(struct upload_queue *b, uint32_t file_id, const char *buil
 	const char *path, int pid, int64_t now_ns);
 /* Drops descriptors whose time is over. */
 void upload_queue_tick(struct upload_queue *b, int64_t now_ns);
-/* Descriptors that were dropped, for the caller to close when nobody waits for it: that of the last
- * name of a large file takes its time. */
+/* Descriptors that were dropped, for the caller to close when no thread waits for it: that of the
+ * last name of a large file takes its time. */
 uint32_t upload_queue_dropped(struct upload_queue *b, int out[UPLOAD_QUEUE_DROPPED_MAX]);
 /* When there is something to take: INT64_MAX: never, unless something is met. */
 int64_t upload_queue_next_ns(const struct upload_queue *b);
@@ -124,7 +124,7 @@ bool upload_queue_take(struct upload_queue *b, int64_t now_ns, struct upload_job
 enum upload_outcome {
 	UPLOAD_SENT,
 	UPLOAD_NOT_WANTED,  /* the server has it, or knows where to get it */
-	UPLOAD_IN_PROGRESS, /* somebody else sends it */
+	UPLOAD_IN_PROGRESS, /* another agent sends it */
 	UPLOAD_NO_NAMES,
 	UPLOAD_NO_FILE, /* gone, or it cannot be read */
 	UPLOAD_CHANGED, /* while it was sent */

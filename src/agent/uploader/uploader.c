@@ -587,7 +587,7 @@ void uploader_free(struct uploader *u)
 	lock_take(&u->lock);
 	bool is_left = u->alive > 0;
 	lock_release(&u->lock);
-	if (is_left) /* somebody still looks at it, until the process ends */
+	if (is_left) /* a thread still looks at it, until the process ends */
 		return;
 	upload_queue_deinit(&u->book);
 	fd_cleanup(&u->wake[0]);

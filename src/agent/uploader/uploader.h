@@ -59,7 +59,7 @@ void uploader_config_default(struct uploader_config *c);
 	X(nothing, COUNTER, "firn_agent_debuginfo_without_names_total",                           \
 		"Files not sent, since nothing in them gives names.")                             \
 	X(in_progress, COUNTER, "firn_agent_debuginfo_in_progress_total",                         \
-		"Answers that somebody else sends it.")                                           \
+		"Answers that another agent sends it.")                                           \
 	X(away, COUNTER, UPLOADER_FAILED "{reason=\"server\"}", UPLOADER_FAILED_HELP)             \
 	X(denied, COUNTER, UPLOADER_FAILED "{reason=\"denied\"}", UPLOADER_FAILED_HELP)           \
 	X(unsupported, COUNTER, UPLOADER_FAILED "{reason=\"unsupported\"}", UPLOADER_FAILED_HELP) \

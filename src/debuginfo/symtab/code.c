@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a piece of code. Its bytes come from anybody's program, so capstone reads them in
- * the child only. What goes there: u64 address, u32 machine, u32 zero, the bytes. What comes
+ * Instructions of a piece of code. Its bytes come from any user's program, so capstone reads them
+ * in the child only. What goes there: u64 address, u32 machine, u32 zero, the bytes. What comes
  * back: a line "ADDRESS SIZE TEXT\n" for each instruction, numbers in hex, which the parent
  * believes only if addresses follow each other within the piece.
  */

@@ -158,7 +158,7 @@ static struct debuginfo_upload *find_arriving(struct debuginfo_uploads *u, const
 	return up;
 }
 
-/* The file of an upload that nobody will finish. */
+/* The file of an upload that will not be finished. */
 static void drop_unfinished(struct debuginfo_uploads *u, const struct debuginfo_record *r)
 {
 	struct debuginfo_place place;

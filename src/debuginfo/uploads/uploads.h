@@ -12,7 +12,7 @@
 
 /* ---- uploads ---- */
 
-/* Letters of a build id that somebody names a file by: hexadecimal digits, Go's own, UUIDs. */
+/* Letters of a build id by which a client names a file: hexadecimal digits, Go's own, UUIDs. */
 #define DEBUGINFO_ID_MIN 3
 #define DEBUGINFO_ID_MAX 128
 #define DEBUGINFO_TENANT_MAX 64

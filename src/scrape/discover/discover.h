@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover: where targets are, asked of somebody who knows: a module for each, with the name, the
+ * discover: where targets are, asked of a service that knows: a module for each, with the name, the
  * keys and the __meta_ labels that it has in Prometheus (NAME_sd_configs).
  *
  * Layer 6. A configuration is read once; discover_find() may then be called by one thread at a time
@@ -95,7 +95,7 @@ struct discover_draft {
 void discover_draft_begin(struct discover_draft *d, struct discover_found *f);
 /* name: a literal. An empty value is no label. */
 void discover_put(struct discover_draft *d, const char *name, struct str value);
-/* `prefix` and a key of somebody else's, in which all but letters, digits and '_' becomes '_'. */
+/* `prefix` and a key from another service, in which all but letters, digits and '_' becomes '_'. */
 void discover_put_key(
 	struct discover_draft *d, const char *prefix, struct str key, struct str value);
 /* The same of each text of a map; NULL is fine. */

@@ -5,9 +5,9 @@
  * rows that match is rewritten without them, or removed when nothing is left. Merging waits
  * meanwhile, so that no part appears that was not looked at.
  *
- * A full disk is when somebody deletes: then what needs no room goes first. Parts of which nothing
- * is left are removed, smaller ones are rewritten before larger ones, and what did not fit is tried
- * again as long as something was freed; then the memtable, if that is what did not fit.
+ * A full disk is a common reason to delete: then what needs no room goes first. Parts of which
+ * nothing is left are removed, smaller ones are rewritten before larger ones, and what did not fit
+ * is tried again as long as something was freed; then the memtable, if that is what did not fit.
  *
  * A crash leaves some parts rewritten and others not: then there was no answer, and asking again
  * does the rest.

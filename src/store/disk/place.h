@@ -9,7 +9,8 @@
  * What an implementation owes:
  *
  * - An object is there whole or not at all, also after a crash: place_put_finish() makes it durable
- *   under its number. When that fails, nobody knows whether it is there; remove() and sync() tell.
+ *   under its number. When that fails, it is not known whether it is there; remove() and sync()
+ * tell.
  * - A number is put once: E_EXISTS while it is being put already. Callers take a new number each
  *   time.
  * - remove() takes the name away at once; an object that is open can be read on. A removal may be

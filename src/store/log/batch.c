@@ -17,7 +17,7 @@
 /* ---- encoding ---- */
 
 /* Most of what a batch is, is written in place, into room for the longest that an element may be
- * and a word more, and without branches that nobody can predict.
+ * and a word more, and without branches that cannot be predicted.
  */
 #define WORD_BITS 56 /* that seven bits of each byte of a word take */
 

@@ -60,7 +60,7 @@ struct log {
 	pthread_cond_t wake;
 	struct waiter *first;
 	struct waiter **last;
-	bool led;          /* somebody owns the current segment */
+	bool led;          /* a thread owns the current segment */
 	unsigned no_reuse; /* how many asked for it */
 	uint64_t next_sequence;
 	uint64_t next_segment;
@@ -272,7 +272,7 @@ static enum status make_segment(
 	return OK;
 }
 
-/* Takes the lock for the lists. A directory that was removed, or made anew by somebody else, gets
+/* Takes the lock for the lists. A directory that was removed, or made anew by another program, gets
  * no segment of ours. */
 static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 {

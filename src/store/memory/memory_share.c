@@ -65,7 +65,7 @@ static bool may_have(
 	const struct memory_share *m, const struct memory_holder *h, uint64_t bytes, bool pressed)
 {
 	const struct memory_holder *other = TAILQ_FIRST(&m->holders);
-	if (m->used == h->held) /* nobody else has any: the first in turn */
+	if (m->used == h->held) /* no other has any: the first in turn */
 		return h->held || !other || (h->age && other->age >= h->age);
 	bool oldest = true, others_wait = false;
 	TAILQ_FOREACH(other, &m->holders, link)

@@ -59,7 +59,7 @@ enum memory_got {
 };
 
 void memory_share_init(struct memory_share *m, uint64_t limit_bytes);
-void memory_share_deinit(struct memory_share *m); /* nobody holds any of it */
+void memory_share_deinit(struct memory_share *m); /* none of it is in use */
 /* `bytes` more. `pressed`: the process is near its limit, and only the oldest gets more. Waits
  * until `until_ns` (monotonic) at most. */
 enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uint64_t bytes,

@@ -187,7 +187,7 @@ static struct hash128 mapping_key(struct adding *a, uint32_t id)
 static struct hash128 location_key(struct adding *a, const struct profile_location *l)
 {
 	/* Bijections of the address: two of one mapping never meet, whatever the mapping's key,
-	 * which nobody outside knows; two of different ones need 128 equal bits. */
+	 * which is not known outside; two of different ones need 128 equal bits. */
 	struct hash128 m = mapping_key(a, l->mapping);
 	struct hash128 k = { hash_u64(l->address + m.lo),
 		hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP) };

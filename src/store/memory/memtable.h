@@ -33,7 +33,7 @@ struct memtable {
 	atomic_uint refs;
 	struct rwlock lock;
 	struct tables tables;
-	/* Of stack keys: nobody outside can make two stacks one. */
+	/* Of stack keys: no sender can make two stacks one. */
 	struct hash128 salt;
 	uint64_t *secrets;
 	GROW(int64_t) time_ns;

@@ -164,7 +164,8 @@ NODISCARD enum status tables_add_node(
 	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
 /* One that is not there yet, as the caller knows; tables_add_node() does not find it. */
 NODISCARD enum status tables_append_node(struct tables *t, uint32_t parent, uint32_t location);
-/* A stack by its key, the hash of its frames' contents: MAP_NONE when nobody named it yet. */
+/* A stack by its key, the hash of its frames' contents: MAP_NONE when it is not in the table yet.
+ */
 uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
 /* Before several are looked for: brings what is read first, and then what is read next, nearer. */
 void tables_prefetch_stack(const struct tables *t, struct hash128 key);

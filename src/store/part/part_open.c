@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening reads the ends of the file only: header, trailer, table of contents, META. Tables come in
- * groups, each loaded when somebody pins it and kept until nobody has it pinned and it is trimmed.
+ * groups, each loaded when it is pinned and kept until it is pinned no more and trimmed.
  * A group is loaded with the part's lock held, so that two threads do not load it twice.
  */
 #include "store/part/part_open.h"

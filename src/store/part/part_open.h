@@ -2,7 +2,7 @@
 /*
  * store/part/part_open: a part that is open: its META, and the tables of it that are loaded and
  * pinned. Any thread may use it. It has counted references; what was loaded stays as long as
- * somebody has it pinned, and is dropped by part_trim().
+ * it is pinned, and is dropped by part_trim().
  *
  * Layer 3, private to store/.
  */
@@ -37,11 +37,12 @@ void part_unpin(struct part *p, unsigned groups);
 /* Bytes that the loaded ones of these groups take. */
 uint64_t part_group_bytes(struct part *p, unsigned groups);
 /* Forgets what was loaded of `groups`, unless pinned or used after `before_ns` (monotonic); returns
- * the bytes that are still loaded of all. Never waits: a part that somebody loads just now is left
+ * the bytes that are still loaded of all. Never waits: a part that a thread loads just now is left
  * alone, and 0. */
 uint64_t part_trim(struct part *p, unsigned groups, int64_t before_ns);
 
-/* Unpins groups that the caller has pinned, and forgets them at once unless somebody else has. */
+/* Unpins groups that the caller has pinned, and forgets them at once unless they are pinned by
+ * others. */
 uint64_t part_forget(struct part *p, unsigned groups);
 
 /* Numbers of the label strings in `d`, kept with them: with PART_LOAD_TEXTS pinned. E_LIMIT: the

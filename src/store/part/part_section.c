@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A section is read whole, and its checksum is compared before anybody looks at its bytes. */
+/* A section is read whole, and its checksum is compared before its bytes are read. */
 #include "store/part/part_section.h"
 
 #include "codec/codec.h"

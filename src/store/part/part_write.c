@@ -2,7 +2,7 @@
 /*
  * Rows come first: they are gathered to blocks, whose columns are encoded and written at once, so a
  * writer needs the memory of one block, whatever the part's size. The tables follow, then the table
- * of contents. Nobody sees the part in its place until it is whole and durable.
+ * of contents. The part is not in its place until it is whole and durable.
  */
 #include "store/part/part_write.h"
 #include "store/part/part_writer.h"

@@ -2,7 +2,7 @@
 /*
  * Tables of parts stay loaded while queries use them: those that no query used for a minute go, and
  * others, labels last, where all together take too much. After a start the labels of the newest
- * parts are loaded before somebody asks for them.
+ * parts are loaded before a query asks for them.
  */
 #include "store/read/caches.h"
 #include "base/clock.h"

@@ -3,7 +3,7 @@
  * Parts are dealt to the query's threads. Each has an ascending list of what it found so far, and
  * walks a part's list, which ascends as well, beside it: parts mostly have the same texts, so that
  * is a comparison each, and only what is new is put in. Where a part's texts have numbers in the
- * view's dictionary (somebody asked before), a text that was seen is not even compared.
+ * view's dictionary (a query asked before), a text that was seen is not even compared.
  */
 #include "store/read/index_kinds.h"
 

@@ -181,7 +181,7 @@ static void add_bounds(struct sums *to, const struct part_block *b)
 }
 
 /* Rows that pass, column by column. Times of a block whose rows all lie in the range: its bounds
- * are near enough, so that nobody unpacks a column for them. */
+ * are near enough, so that no column is unpacked for them. */
 static enum status add_some(const struct share *h, size_t block, struct scanner *scanner,
 	struct sums *to, struct err *e)
 {
@@ -331,7 +331,8 @@ static void set_open(struct summing *s, struct share *h, bool open)
 	lock_release(&s->lock);
 }
 
-/* A tree that nobody else is at, the first of these, so that few are used. NULL: the query ends. */
+/* A tree that no other thread uses, the first of these, so that few are used. NULL: the query ends.
+ */
 static struct tree *take_tree(struct summing *s)
 {
 	static_assert(OS_POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
@@ -390,7 +391,7 @@ static enum status sum_source(struct summing *s, struct share *h, struct worker 
 		set_open(s, h, true);
 		st = note(s, add_pieces(s, h, w, &h->sums, e), e);
 	}
-	set_open(s, h, false); /* and nobody is at it any more */
+	set_open(s, h, false); /* and no thread uses it any more */
 	if (st == OK)
 		st = fold(s, h, e);
 	if (st == E_CORRUPT && src->part)

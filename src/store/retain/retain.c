@@ -358,7 +358,7 @@ static void drop(struct retaining *r, struct candidate *c)
 	struct store *s = r->s;
 	struct err e = { 0 };
 	if (rewrite_install(s, c->part, NULL, &e) != OK)
-		return; /* somebody else took it meanwhile, or it is tried again */
+		return; /* another thread took it meanwhile, or it is tried again */
 	if (c->aged)
 		store_say(s, "%s has expired, with %llu rows, the newest of %s", part_path(c->part),
 			(unsigned long long)part_meta(c->part)->rows,

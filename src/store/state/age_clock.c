@@ -2,7 +2,7 @@
 /*
  * Two questions to a clock. Was it set? Then the wait begins anew: while one program after the
  * other finds out what time it is, nothing is old. How far is it ahead of the last time that was
- * trusted and what has passed since? The machine was off, or nobody knows better yet: a longer
+ * trusted and what has passed since? The machine was off, or it is not known better yet: a longer
  * wait. The samples cannot tell: those of the minutes before have the wrong time themselves.
  *
  * The time since boot counts suspends, so that waking up is no step.

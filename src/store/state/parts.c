@@ -137,7 +137,7 @@ enum status store_change_parts(struct store *s, const struct parts_change *c, st
 {
 	struct part **v = NULL;
 	size_t n = 0;
-	lock_take(&s->manifest_lock); /* nobody else changes the set */
+	lock_take(&s->manifest_lock); /* no other thread changes the set */
 	enum status st = next_set(s, c, &v, &n, e);
 	enum status written = st == OK ? store_manifest_put(s, v, n, e) : st;
 	lock_take(&s->lock);
@@ -331,7 +331,7 @@ void store_quarantine(struct store *s, struct part *p, const char *reason)
 	lock_release(&s->lock);
 	lock_release(&s->manifest_lock);
 	if (!found)
-		return; /* merged, expired or set aside by somebody else meanwhile */
+		return; /* merged, expired or set aside by another thread meanwhile */
 	store_say(s, "%.300s; the part is in quarantine%s%s", reason,
 		st == OK ? "" : ", but: ", st == OK ? "" : err_text(&e, st));
 	part_unref(p);

@@ -29,7 +29,7 @@ struct recovery {
 	VEC(uint64_t) named;               /* by a manifest that is the set; sorted */
 	VEC(uint64_t) replaced;            /* sorted; without such a manifest */
 	VEC(uint64_t) seen;                /* ids of all part files, readable or not */
-	size_t cleared;                    /* files that nobody named */
+	size_t cleared;                    /* files in no list */
 	size_t newer;                      /* files that are newer than the manifest */
 	VEC(struct sequence_range) covers; /* sorted by first */
 	uint64_t last_sequence;
@@ -161,7 +161,7 @@ static void keep_newer(struct recovery *r, uint64_t id)
 }
 
 /* A file that the manifest does not name. A part of this store that is older than the manifest had
- * left the set, or never came into it: it goes. What somebody else put there stays. */
+ * left the set, or never came into it: it goes. Files of other programs stay. */
 static enum status found_unnamed(struct recovery *r, uint64_t id, struct err *e)
 {
 	struct part *p;

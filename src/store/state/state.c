@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What all steps of an open store ask: whether its directory is still its own, and how near the
- * process is to its memory limit. The limit is measured, since nobody counts free pieces of the
- * heap: at most every few milliseconds, and near it free memory goes back to the system.
+ * process is to its memory limit. What the process has resident is
+ * measured, since free pieces of the heap count too: at most every few milliseconds. Near the limit
+ * free memory goes back to the system.
  */
 #include "store/state/state.h"
 

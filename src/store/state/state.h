@@ -170,7 +170,7 @@ NODISCARD enum status store_flush_now(struct store *s, struct err *e);
 /* Records up to this number are in parts: none of them needs the log any more. */
 uint64_t store_written_until(struct store *s);
 /* The time by which samples grow old, by the clocks of the machine. Notices tell when they
- * disagree. AGE_UNKNOWN: nobody can tell yet. */
+ * disagree. AGE_UNKNOWN: not known yet. */
 int64_t store_age_now(struct store *s);
 /* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
  * memory back to the system. True: it is near the limit all the same. */
