@@ -32,6 +32,12 @@ NODISCARD enum status codec_lz4_decompress(
 NODISCARD enum status codec_lz4_decompress_exact(
 	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
 
+/* One LZ4 block (lz4_Block_format.md 1.6.4) without a length: for what stays in this process. `out`
+ * is appended to. E_LIMIT, E_NOMEM. */
+NODISCARD enum status codec_lz4_block_compress(const void *bytes, size_t len, struct buf *out);
+NODISCARD enum status codec_lz4_block_decompress_exact(
+	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
+
 /* gzip (RFC 1952): one member written; one or several members read. */
 NODISCARD enum status codec_gzip(const void *bytes, size_t len, int level, struct buf *out);
 NODISCARD enum status codec_gunzip(const void *bytes, size_t len, struct buf *out, struct err *e);

@@ -5,6 +5,8 @@
  */
 #include "codec/codec.h"
 
+#include <limits.h>
+#include <lz4.h>
 #include <lz4frame.h>
 
 #define STEP_BYTES ((size_t)256 << 10)
@@ -93,4 +95,30 @@ enum status codec_lz4_decompress_exact(
 	return done == out_len
 		       ? OK
 		       : err_set(e, E_CORRUPT, "lz4: %zu bytes, expected %zu", done, out_len);
+}
+
+enum status codec_lz4_block_compress(const void *bytes, size_t len, struct buf *out)
+{
+	int bound = len <= LZ4_MAX_INPUT_SIZE ? LZ4_compressBound((int)len) : 0;
+	if (bound <= 0)
+		return E_LIMIT;
+	uint8_t *at = buf_reserve(out, (size_t)bound);
+	if (!at)
+		return buf_status(out);
+	int n = LZ4_compress_default(bytes, (char *)at, (int)len, bound);
+	if (n <= 0)
+		return E_NOMEM; /* with room for the bound nothing else can fail */
+	out->len += (size_t)n;
+	return OK;
+}
+
+enum status codec_lz4_block_decompress_exact(
+	const void *bytes, size_t len, void *out, size_t out_len, struct err *e)
+{
+	if (len > INT_MAX || out_len > INT_MAX)
+		return err_set(e, E_LIMIT, "lz4: a block of %zu bytes", MAX(len, out_len));
+	int n = LZ4_decompress_safe(bytes, out, (int)len, (int)out_len);
+	if (n < 0 || (size_t)n != out_len)
+		return err_set(e, E_CORRUPT, "lz4: not a block of %zu bytes", out_len);
+	return OK;
 }

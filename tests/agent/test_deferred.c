@@ -314,6 +314,15 @@ static const struct {
 };
 /* clang-format on */
 
+static void fill_random(struct event_stack *s, size_t from)
+{
+	uint32_t random = 1;
+	for (size_t i = from; i < s->stack_bytes; i++) {
+		random = random * 1664525 + 1013904223;
+		s->stack[i] = (uint8_t)(random >> 24);
+	}
+}
+
 static void has_room_by_rate_and_bytes(void **state)
 {
 	(void)state;
@@ -322,8 +331,13 @@ static void has_room_by_rate_and_bytes(void **state)
 		world.frequency_hz = c->frequency_hz;
 		world.bytes_max = c->bytes_max;
 		begin(&m);
-		size_t each = offsetof(struct event_stack, stack) + m.stack->stack_bytes +
-			      sizeof(*m.sample) + 3 * 8;
+		m.stack->stack_bytes = 8192;
+		fill_random(m.stack, 64); /* behind what is walked */
+		const struct deferred_metrics *metrics = deferred_metrics(m.d);
+		add(&m);
+		uint64_t each = metric_get(&metrics->bytes);
+		deferred_run(m.d, 2000, true);
+		CHECK_CASE(c, each > 0 && metric_get(&metrics->bytes) == 0);
 		uint64_t want = c->want;
 		if (c->bytes_max)
 			want = c->bytes_max / each;
@@ -337,14 +351,36 @@ static void has_room_by_rate_and_bytes(void **state)
 			deferred_stack(m.d, m.stack);
 			CHECK_CASE(c, !deferred_add(m.d, m.sample, 1000));
 			deferred_run(m.d, 2000, true);
-			CHECK_CASE(c, world.emitted == (uint64_t)(round + 1) * want);
+			CHECK_CASE(c, world.emitted == 1 + (uint64_t)(round + 1) * want);
 		}
-		CHECK_CASE(c, metric_get(&deferred_metrics(m.d)->taken) == 2 * want);
-		CHECK_CASE(c, metric_get(&deferred_metrics(m.d)->refused) == 2);
+		CHECK_CASE(c, metric_get(&metrics->taken) == 1 + 2 * want);
+		CHECK_CASE(c, metric_get(&metrics->refused) == 2);
 		end(&m);
 	}
 	world.frequency_hz = 0;
 	world.bytes_max = 0;
+}
+
+/* A deep stack of words that repeat: a fraction of it is kept, and it comes out as it was. */
+static void keeps_stacks_compressed(void **state)
+{
+	(void)state;
+	struct made m;
+	begin(&m);
+	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 1024, 0, -8 };
+	m.stack->stack_bytes = STACK_BYTES_MAX;
+	for (uint64_t i = 0; i < STACK_BYTES_MAX; i += 8) {
+		uint64_t word = i % 1024 == 8 ? APP + 0x2001 : i % 64 == 0 ? SP + i : 0;
+		memcpy(m.stack->stack + i, &word, 8);
+	}
+	for (int i = 0; i < 100; i++)
+		add(&m);
+	CHECK(metric_get(&deferred_metrics(m.d)->bytes) < 100 * STACK_BYTES_MAX / 2);
+	world.state = DEFERRED_KNOWN;
+	deferred_run(m.d, 2000, false);
+	CHECK(world.emitted == 100 && world.last->h.stack_end == STACK_END_COPY);
+	CHECK(world.last->user_count == 1 + STACK_BYTES_MAX / 1024);
+	end(&m);
 }
 
 /* Thousands may wait for one file, and are not walked each time. */
@@ -405,5 +441,6 @@ TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
 	cmocka_unit_test(ends_as_a_walk_in_the_kernel), cmocka_unit_test(names_what_is_returned_to),
 	cmocka_unit_test(knows_a_list_that_was_cut),
 	cmocka_unit_test(takes_only_what_belongs_together),
-	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(walks_when_there_is_news),
-	cmocka_unit_test(follows_the_host), cmocka_unit_test(cuts_what_is_too_deep))
+	cmocka_unit_test(has_room_by_rate_and_bytes), cmocka_unit_test(keeps_stacks_compressed),
+	cmocka_unit_test(walks_when_there_is_news), cmocka_unit_test(follows_the_host),
+	cmocka_unit_test(cuts_what_is_too_deep))

@@ -84,5 +84,34 @@ static void fills_exactly(void **state)
 	CHECK(codec_lz4_decompress_exact(packed.data, packed.len, out, 2999, &e) == E_CORRUPT);
 }
 
+static void packs_a_block(void **state)
+{
+	(void)state;
+	static const size_t sizes[] = { 0, 1, 3000, 100000 };
+	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++) {
+		CLEANUP(buf_deinit) struct buf in, packed;
+		buf_init(&in, 1 << 20);
+		buf_init(&packed, 1 << 20);
+		fill_sample(&in, sizes[i]);
+		CHECK(codec_lz4_block_compress(in.data, in.len, &packed) == OK);
+		CHECK(sizes[i] < 1000 || packed.len < sizes[i]);
+		char *out = malloc(sizes[i] + 1);
+		CHECK(out != NULL);
+		struct err e;
+		CHECK_OK(codec_lz4_block_decompress_exact(
+				 packed.data, packed.len, out, sizes[i], &e),
+			&e);
+		CHECK(sizes[i] == 0 || memcmp(out, in.data, sizes[i]) == 0);
+		CHECK(codec_lz4_block_decompress_exact(
+			      packed.data, packed.len, out, sizes[i] + 1, &e) == E_CORRUPT);
+		CHECK(codec_lz4_block_decompress_exact(
+			      packed.data, packed.len - 1, out, sizes[i], &e) == E_CORRUPT);
+		free(out);
+		packed.max = packed.len;
+		CHECK(codec_lz4_block_compress(in.data, in.len, &packed) == E_LIMIT);
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(gives_back_what_went_in), cmocka_unit_test(ends_a_bomb_at_the_limit),
-	cmocka_unit_test(refuses_damage), cmocka_unit_test(fills_exactly))
+	cmocka_unit_test(refuses_damage), cmocka_unit_test(fills_exactly),
+	cmocka_unit_test(packs_a_block))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stack of a sample comes right before it from the same CPU, so one for each CPU is kept until
- * its sample is there; then both are one item of a short list, oldest first.
+ * its sample is there; then both are one item of a short list, oldest first. In the list a stack is
+ * compressed: with hundreds of programs that start at once, stacks would be most of the agent's
+ * memory.
  *
  * A walk is tried when the list is run and the file in which it ended last is not unknown any more,
  * from where it ended in the kernel. It mirrors
@@ -13,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "codec/codec.h"
 #include "unwind/unwind.h"
 
 #include <elf.h>
@@ -24,10 +27,11 @@
 #define DEFERRED_LIMIT_PARTS 4
 
 struct item {
-	struct event_stack *stack; /* only stack_bytes of its memory */
 	struct event_sample *sample;
-	const struct stack_mapping
-		*unknown; /* of `stack`: it waits for this file; NULL: not tried */
+	void *packed; /* its stack */
+	uint32_t packed_len, stack_len;
+	bool is_tried;
+	struct file_key unknown; /* when it was tried: it waits for this file */
 	int64_t deadline_ns;
 };
 
@@ -38,7 +42,9 @@ struct deferred {
 	uint32_t items_max;
 	uint64_t bytes; /* of their stacks and samples */
 	uint64_t bytes_max;
-	struct event_sample *out; /* room for the longest one */
+	struct buf packed;         /* the stack that is compressed last */
+	struct event_stack *stack; /* the one that is walked */
+	struct event_sample *out;  /* room for the longest one */
 	struct deferred_metrics metrics;
 };
 
@@ -94,32 +100,57 @@ static struct event_stack *take_stack(struct deferred *d, const struct event_sam
 
 static uint64_t item_bytes(const struct item *item)
 {
-	return stack_len(item->stack) + sample_len(item->sample);
+	return item->packed_len + sample_len(item->sample);
 }
 
-static bool has_room(
-	const struct deferred *d, const struct event_stack *stack, const struct event_sample *s)
+static void item_free(struct item *item)
 {
-	return d->items.len < d->items_max &&
-	       stack_len(stack) + sample_len(s) <= d->bytes_max - d->bytes;
+	free(item->packed);
+	free(item->sample);
+}
+
+/* E_LIMIT, E_NOMEM: nothing of it is left. */
+static enum status item_make(struct deferred *d, const struct event_stack *stack,
+	const struct event_sample *s, struct item *out)
+{
+	size_t len = stack_len(stack);
+	buf_clear(&d->packed);
+	enum status status = codec_lz4_block_compress(stack, len, &d->packed);
+	if (status != OK)
+		return status;
+	if (d->packed.len + sample_len(s) > d->bytes_max - d->bytes)
+		return E_LIMIT;
+	struct item item = { .packed = copy_of(d->packed.data, d->packed.len),
+		.packed_len = (uint32_t)d->packed.len,
+		.stack_len = (uint32_t)len,
+		.sample = copy_of(s, sample_len(s)) };
+	if (!item.packed || !item.sample) {
+		item_free(&item);
+		return E_NOMEM;
+	}
+	*out = item;
+	return OK;
 }
 
 bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns)
 {
 	if (!(s->h.flags & EVENT_FLAG_STACK))
 		return false;
-	struct item item = { take_stack(d, s), NULL, NULL, now_ns + DEFERRED_WAIT_NS };
-	if (item.stack && has_room(d, item.stack, s) && s->user_count > 0)
-		item.sample = copy_of(s, sample_len(s));
-	if (!item.sample || !VEC_PUSH(&d->items, item)) {
-		free(item.stack);
-		free(item.sample);
+	struct event_stack *stack = take_stack(d, s);
+	struct item item = { 0 };
+	bool is_made = stack && s->user_count > 0 && d->items.len < d->items_max &&
+		       item_make(d, stack, s, &item) == OK;
+	free(stack);
+	item.deadline_ns = now_ns + DEFERRED_WAIT_NS;
+	if (!is_made || !VEC_PUSH(&d->items, item)) {
+		item_free(&item);
 		metric_add(&d->metrics.refused, 1);
 		return false;
 	}
 	d->bytes += item_bytes(&item);
 	metric_add(&d->metrics.taken, 1);
 	metric_set(&d->metrics.waiting, d->items.len);
+	metric_set(&d->metrics.bytes, d->bytes);
 	return true;
 }
 
@@ -251,11 +282,15 @@ static uint64_t take_gap(struct event_sample *s)
 	return last;
 }
 
-/* The sample with the frames that can be found now, in d->out. *unknown: where it ended. */
+/* The sample with the frames that can be found now, in d->out. *unknown: of d->stack, where it
+ * ended. */
 static enum stack_end rewalk(
 	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
 {
-	struct rewalk w = { d, item->stack, first_frame(item->stack), d->out, NULL, false };
+	enum status s = codec_lz4_block_decompress_exact(
+		item->packed, item->packed_len, d->stack, item->stack_len, NULL);
+	assert(s == OK); /* it is as we made it */
+	struct rewalk w = { d, d->stack, first_frame(d->stack), d->out, NULL, false };
 	memcpy(d->out, item->sample, sample_len(item->sample));
 	uint64_t gap = take_gap(d->out);
 	d->out->user_count--; /* the last frame again, by its file */
@@ -270,28 +305,24 @@ static enum stack_end rewalk(
 
 /* ---- out ---- */
 
-static bool is_unknown(const struct deferred *d, const struct stack_mapping *m)
+static bool is_unknown(const struct deferred *d, const struct file_key *key)
 {
 	uint32_t id;
 	struct unwind_rule rule;
-	return d->config.find(d->config.ctx, &m->key, 0, &id, &rule) == DEFERRED_NOT_YET;
-}
-
-static void item_free(struct item *item)
-{
-	free(item->stack);
-	free(item->sample);
+	return d->config.find(d->config.ctx, key, 0, &id, &rule) == DEFERRED_NOT_YET;
 }
 
 /* True: it is emitted and freed. */
 static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
 {
-	if (item->unknown && !is_last_time && is_unknown(d, item->unknown))
+	if (item->is_tried && !is_last_time && is_unknown(d, &item->unknown))
 		return false;
 	const struct stack_mapping *unknown = NULL;
 	enum stack_end end = rewalk(d, item, &unknown);
-	item->unknown = unknown;
-	if (unknown && !is_last_time && is_unknown(d, unknown))
+	item->is_tried = unknown != NULL;
+	if (unknown)
+		item->unknown = unknown->key;
+	if (unknown && !is_last_time && is_unknown(d, &unknown->key))
 		return false;
 	if (stack_end_is_whole(end))
 		metric_add(&d->metrics.whole, 1);
@@ -321,6 +352,7 @@ void deferred_run(struct deferred *d, int64_t now_ns, bool all)
 	}
 	d->items.len = kept;
 	metric_set(&d->metrics.waiting, kept);
+	metric_set(&d->metrics.bytes, d->bytes);
 }
 
 /* ---- life ---- */
@@ -335,11 +367,14 @@ uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes)
 enum status deferred_new(const struct deferred_config *c, struct deferred **out, struct err *e)
 {
 	struct deferred *d = calloc(1, sizeof(*d));
-	if (d)
+	if (d) {
+		buf_init(&d->packed, 2 * sizeof(*d->stack));
+		d->stack = calloc(1, sizeof(*d->stack));
 		d->out = calloc(
 			1, sizeof(*d->out) + (SAMPLE_KERNEL_FRAMES_MAX + SAMPLE_USER_FRAMES_MAX) *
 						     sizeof(uint64_t));
-	if (!d || !d->out) {
+	}
+	if (!d || !d->out || !d->stack) {
 		deferred_free(d);
 		return err_set(e, E_NOMEM, "deferred samples");
 	}
@@ -361,6 +396,8 @@ void deferred_free(struct deferred *d)
 	for (size_t i = 0; i < d->pending.len; i++)
 		free(d->pending.v[i]);
 	VEC_FREE(&d->pending);
+	buf_deinit(&d->packed);
+	free(d->stack);
 	free(d->out);
 	free(d);
 }

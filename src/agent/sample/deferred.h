@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples that wait, of up to 84 KiB each: as many as are taken while one waits, and at least
- * DEFERRED_LEAST. Their bytes are limited to a part of the host's memory, between two bounds. More
- * samples are delivered as they are, and counted. */
+/* Samples that wait: as many as are taken while one waits, and at least DEFERRED_LEAST. A stack is
+ * up to 84 KiB and waits compressed. Their bytes are limited to a part of the host's memory,
+ * between two bounds. More samples are delivered as they are, and counted. */
 #define DEFERRED_LEAST 256
 #define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)
 #define DEFERRED_BYTES_MAX ((uint64_t)512 << 20)
@@ -41,18 +41,20 @@ struct deferred_config {
  */
 uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes);
 
-#define DEFERRED_METRICS(X)                                                   \
-	X(taken, COUNTER, "firn_agent_deferred_samples_total",                \
-		"Samples kept to be finished when their file is known.")      \
-	X(whole, COUNTER, "firn_agent_deferred_whole_total",                  \
-		"Deferred samples that became whole.")                        \
-	X(longer, COUNTER, "firn_agent_deferred_longer_total",                \
-		"Deferred samples that became longer, and not whole.")        \
-	X(expired, COUNTER, "firn_agent_deferred_expired_total",              \
-		"Deferred samples whose file did not become known in time.")  \
-	X(refused, COUNTER, "firn_agent_deferred_refused_total",              \
-		"Samples not deferred: too many were waiting, or no memory.") \
-	X(waiting, GAUGE, "firn_agent_deferred_waiting", "Deferred samples waiting.")
+#define DEFERRED_METRICS(X)                                                           \
+	X(taken, COUNTER, "firn_agent_deferred_samples_total",                        \
+		"Samples kept to be finished when their file is known.")              \
+	X(whole, COUNTER, "firn_agent_deferred_whole_total",                          \
+		"Deferred samples that became whole.")                                \
+	X(longer, COUNTER, "firn_agent_deferred_longer_total",                        \
+		"Deferred samples that became longer, and not whole.")                \
+	X(expired, COUNTER, "firn_agent_deferred_expired_total",                      \
+		"Deferred samples whose file did not become known in time.")          \
+	X(refused, COUNTER, "firn_agent_deferred_refused_total",                      \
+		"Samples not deferred: too many were waiting, or no memory.")         \
+	X(waiting, GAUGE, "firn_agent_deferred_waiting", "Deferred samples waiting.") \
+	X(bytes, GAUGE, "firn_agent_deferred_bytes",                                  \
+		"Memory of deferred samples waiting, compressed.")
 struct deferred_metrics {
 	DEFERRED_METRICS(METRIC_FIELD)
 };
