@@ -49,9 +49,14 @@ export const timeChecks = {
 			await longer.click();
 		}
 		await page.waitForSelector(STRIP);
-		const name = await page.locator(".time-name b").first().textContent();
-		await page.locator(".time-name").first().click();
-		await page.waitForSelector(".time-name[aria-expanded=true]");
+		// the first row may be another one once the longer stretch is there
+		const opened = page.locator(".time-name[aria-expanded=true]");
+		await until(async () => {
+			if ((await opened.count()) === 0) {
+				await page.locator(".time-name").first().click();
+			}
+			return { ok: (await opened.count()) > 0, said: "no row is open" };
+		}, "a row opens");
 		await until(async () => {
 			for (let x = 0.02; x < 1; x += 0.02) {
 				const strip = await page.locator(STRIP).first().boundingBox();
@@ -60,7 +65,7 @@ export const timeChecks = {
 					return { ok: true, said: "" };
 				}
 			}
-			return { ok: false, said: name };
+			return { ok: false, said: await page.locator(".time-name b").first().textContent() };
 		}, "a call says what it is");
 		await page.click("text=Graph of it");
 		await waitParameter(page, "view", null);
