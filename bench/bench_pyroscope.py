@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 import urllib.parse
+import urllib.request
 
 SECONDS = 10
 STACKS, DEPTH, FILES, SERVICES, MERGES = 2000, 30, 40, 5, 21
@@ -177,10 +178,10 @@ def start_firn(program, folder):
     port = free_port()
     run = [program, "server", "--http-address", f"127.0.0.1:{port}", "--storage-path", f"{folder}/store"]
     process = subprocess.Popen(run, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    for _ in range(100):
+    for _ in range(600):
         try:
-            Server(f"http://127.0.0.1:{port}", process.pid).post("/version.v1.Version/Version", b"{}", "application/json")
-            break
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=10):
+                break
         except OSError:
             time.sleep(0.1)
     return process, Server(f"http://127.0.0.1:{port}", process.pid)

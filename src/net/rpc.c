@@ -298,8 +298,15 @@ static void put_rest_error(struct buf *out, const struct net_response *response)
 	buf_cstr(out, ",\"details\":[]}");
 }
 
-static const char *connect_code(int grpc_status)
+/* Connect's clients send again after resource_exhausted, and what is over a limit stays so. */
+static enum status connect_status(enum status s)
 {
+	return s == E_LIMIT ? E_INVALID : s == E_NOMEM ? E_QUOTA : s;
+}
+
+static const char *connect_code(enum status s)
+{
+	int grpc_status = status_grpc(connect_status(s));
 	static const char *const names[] = { "ok", "canceled", "unknown", "invalid_argument",
 		"deadline_exceeded", "not_found", "already_exists", "permission_denied",
 		"resource_exhausted", "failed_precondition", "aborted", "out_of_range",
@@ -310,8 +317,7 @@ static const char *connect_code(int grpc_status)
 
 static void put_connect_error(struct buf *out, const struct net_response *response)
 {
-	buf_printf(
-		out, "{\"code\":\"%s\",\"message\":", connect_code(status_grpc(response->status)));
+	buf_printf(out, "{\"code\":\"%s\",\"message\":", connect_code(response->status));
 	buf_json_str(out, message_of(response));
 	buf_cstr(out, "}");
 }
@@ -418,7 +424,9 @@ static void make_unary(
 		put_connect_error(body, response);
 	}
 	if (!own)
-		response->http_status = status_http(response->status);
+		response->http_status =
+			status_http(a->framing == NET_REST ? response->status
+							   : connect_status(response->status));
 	make_plain(a, r, response);
 }
 

@@ -274,7 +274,7 @@ static void refuses_answers_without_end(void **state)
 		{ "plain", NET_PLAIN, 422, false, "\"code\":\"LIMIT\"" },
 		{ "grpc", NET_GRPC, 200, true, "" },
 		{ "web", NET_GRPC_WEB, 200, false, "grpc-status: 8\r\n" },
-		{ "connect", NET_CONNECT, 422, false, "\"resource_exhausted\"" },
+		{ "connect", NET_CONNECT, 400, false, "\"invalid_argument\"" },
 		{ "rest", NET_REST, 422, false, "{\"code\":8," },
 	};
 	FOR_EACH_CASE (c, cases) {
@@ -295,6 +295,36 @@ static void refuses_answers_without_end(void **state)
 		CHECK_CASE(c, memmem(a.body.data, a.body.len, c->says, strlen(c->says)));
 		if (c->f == NET_GRPC)
 			CHECK_STR(header_of(&a, "grpc-status"), "8");
+		buf_deinit(&a.body);
+	}
+}
+
+/* Connect's clients send again after resource_exhausted: not what is too large. */
+static void says_in_connect_what_may_be_sent_again(void **state)
+{
+	(void)state;
+	struct http_request r = { 0 };
+	static const struct {
+		const char *name;
+		enum status status;
+		int http_status;
+		const char *says;
+	} cases[] = {
+		{ "too large", E_LIMIT, 400, "{\"code\":\"invalid_argument\",\"message\":\"x\"}" },
+		{ "no memory", E_NOMEM, 429,
+			"{\"code\":\"resource_exhausted\",\"message\":\"x\"}" },
+		{ "a quota", E_QUOTA, 429, "{\"code\":\"resource_exhausted\",\"message\":\"x\"}" },
+		{ "a full disk", E_NOSPACE, 503, "{\"code\":\"unavailable\",\"message\":\"x\"}" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		static struct net_answer a;
+		static struct net_response response;
+		struct err e;
+		net_response_init(&response);
+		net_fail(&response, err_set(&e, c->status, "x"), &e);
+		net_answer_make(&a, NET_CONNECT, &r, &response);
+		CHECK_CASE(c, a.http_status == c->http_status);
+		CHECK_CASE(c, str_eq(buf_view(&a.body), str_of(c->says)));
 		buf_deinit(&a.body);
 	}
 }
@@ -347,4 +377,5 @@ static void begins_and_ends_streams(void **state)
 TEST_MAIN(cmocka_unit_test(knows_content_types), cmocka_unit_test(decodes),
 	cmocka_unit_test(frames_answers), cmocka_unit_test(makes_grpc_answers),
 	cmocka_unit_test(makes_plain_answers), cmocka_unit_test(refuses_answers_without_end),
+	cmocka_unit_test(says_in_connect_what_may_be_sent_again),
 	cmocka_unit_test(begins_and_ends_streams))
