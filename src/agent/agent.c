@@ -81,7 +81,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 	enum status s = files_preload(a->files, PRELOAD_PATIENCE_NS, e);
 	a->patience_ns = 0;
 	if (s != OK) /* what is not known yet becomes known later */
-		log_warn("sampling begins before every executable is read", "reason=%s",
+		log_info("sampling begins before every executable is read", "reason=%s",
 			LOG_QUOTED(err_text(e, s)));
 	if (a->containers)
 		containers_settle(a->containers, CONTAINERS_PATIENCE_NS);

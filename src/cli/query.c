@@ -63,6 +63,31 @@ static bool ending_is_known(const char *path)
 	return !strchr(name + (*name == '.'), '.') || str_ends(str_of(name), STR(".json"));
 }
 
+/* Complains of a flag that this report does not have. */
+static bool flags_fit(const struct query *q)
+{
+	const struct {
+		const char *name;
+		bool is_set;
+		const char *reports, *instead;
+	} flags[] = {
+		{ "by", q->by.count > 0, "series pprof", "" },
+		{ "step", q->step != NULL, "series", "" },
+		{ "limit", q->limit != NULL, "series",
+			"; a flame graph has --trim SHARE, and `firn top` a --limit" },
+		{ "trim", q->trim != NULL, "flamegraph", "" },
+		{ "invert", q->invert, "flamegraph", "" },
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(flags); i++) {
+		if (!flags[i].is_set || strstr(flags[i].reports, q->report))
+			continue;
+		cli_complain("--%s does nothing for --report %s%s", flags[i].name, q->report,
+			strcmp(q->report, "flamegraph") == 0 ? flags[i].instead : "");
+		return false;
+	}
+	return true;
+}
+
 int cli_query(int argc, char **argv)
 {
 	struct query q = { 0 };
@@ -92,6 +117,8 @@ int cli_query(int argc, char **argv)
 		cli_complain("a pprof file is not for a terminal: -o FILE writes it to FILE");
 		return CLI_USAGE;
 	}
+	if (!flags_fit(&q))
+		return CLI_USAGE;
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, 1 << 20);
 	cli_url_begin(&url, "/api/");

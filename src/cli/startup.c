@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: a port that is taken is looked up in /proc/net: the socket that listens there, and the
- * process that has it, where /proc shows that to us.
+ * process that has it, where /proc shows that to us. Where it does not (root's firn, to a user) the
+ * port is asked for its page.
  */
 #include "cli/startup.h"
 
@@ -12,9 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "fetch/fetch.h"
 
+#define PAGE_BYTES_MAX (64 << 10)
+#define PAGE_TIMEOUT_NS (2 * NS_PER_SEC)
 #define TCP_LISTEN 0x0A
 #define FDS_MAX 65536 /* of one process */
 #define COMM_MAX 64
@@ -101,12 +106,35 @@ void cli_dial_address(const char *address, char *out, size_t out_size)
 		snprintf(out, out_size, "%s", address);
 }
 
+/* A server's page and an agent's both have a title that begins with it. */
+static bool shows_firn(const char *dial)
+{
+	struct fetch *f = NULL;
+	CLEANUP(buf_deinit) struct buf page;
+	buf_init(&page, PAGE_BYTES_MAX);
+	char url[300];
+	int http_status = 0;
+	snprintf(url, sizeof(url), "http://%s", dial);
+	enum status s = fetch_new(&(struct fetch_config){ .address = url }, &f, NULL);
+	if (s == OK)
+		fetch_limit(f, PAGE_BYTES_MAX);
+	if (s == OK)
+		s = fetch_get(f, "/", PAGE_TIMEOUT_NS, &http_status, &page, NULL);
+	fetch_free(f);
+	buf_u8(&page, 0);
+	return s == OK && !page.failed && strstr((const char *)page.data, "<title>firn");
+}
+
 static void complain_of_port(const char *address, unsigned port)
 {
 	char holder[128], dial[256];
 	bool firn = holder_of(port, holder, sizeof(holder));
 	const char *colon = strrchr(address, ':');
 	cli_dial_address(address, dial, sizeof(dial));
+	if (!firn && strcmp(holder, "another process") == 0 && shows_firn(dial)) {
+		firn = true;
+		snprintf(holder, sizeof(holder), "firn, of another user");
+	}
 	cli_complain("%s is taken by %s%s%s; another port: --http-address %.*s:%u", address, holder,
 		firn ? ", which is to be seen at http://" : "", firn ? dial : "",
 		(int)(colon - address), address, port < 65535 ? port + 1 : port - 1);

@@ -103,12 +103,7 @@ static enum status listen_now(struct server *s, struct err *e)
 	st = server_traces_open(s, &c, e);
 	if (st != OK)
 		return st;
-	st = net_server_start(&c, s->routes, count, &s->net, e);
-	if (st != OK)
-		return st;
-	log_info("listening", "address=%s page=%s", net_server_address(s->net),
-		server_assets[0].path ? "yes" : "no");
-	return OK;
+	return net_server_start(&c, s->routes, count, &s->net, e);
 }
 
 /* ---- store and symbols ---- */
@@ -289,6 +284,10 @@ static enum status start(struct server *s, struct err *e)
 		st = open_store(s, e);
 	if (st != OK)
 		return st;
+	/* Not before: what ends a start is told as one sentence, without lines of a log beside it.
+	 */
+	log_info("started", "version=" FIRN_VERSION " pid=%d address=%s page=%s", (int)getpid(),
+		net_server_address(s->net), server_assets[0].path ? "yes" : "no");
 	ingest_open(&s->ingest, store_sink(s->store),
 		s->config->symbols_on_demand ? s->engine.symbolizer : NULL);
 	st = start_scraping(s, e);
@@ -375,7 +374,6 @@ enum status server_run(
 	server_init_locks(&s);
 	tame_malloc();
 	raise_descriptors(c);
-	log_info("starting", "version=" FIRN_VERSION " pid=%d", (int)getpid());
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end its sleep. The sleep is one second at most, for
 	 * a signal that comes just before it. */
@@ -389,10 +387,12 @@ enum status server_run(
 		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
 	}
 	os_notify("STOPPING=1");
-	if (st == OK)
+	if (st == OK) {
 		leave(&s);
-	log_info("stopping", "status=%s", status_name(st));
+		log_info("stopping", "%s", "");
+	}
 	stop_all(&s);
-	log_info("stopped", "cpu_ms=%lld", (long long)(os_self_cpu_ns() / NS_PER_MS));
+	if (st == OK)
+		log_info("stopped", "cpu_ms=%lld", (long long)(os_self_cpu_ns() / NS_PER_MS));
 	return st;
 }

@@ -48,6 +48,31 @@ static void goes_by_the_suffix(void **state)
 	CHECK_HAS(c.err, "its ending names none of the formats");
 }
 
+static void refuses_what_does_nothing(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *says; /* NULL: it is asked for */
+	} cases[] = {
+		{ "query --limit 5", "--limit does nothing for --report flamegraph; a flame graph "
+				     "has --trim SHARE" },
+		{ "query --by comm", "--by does nothing for --report flamegraph\n" },
+		{ "query --step 1s -o a.pb.gz", "--step does nothing for --report pprof\n" },
+		{ "query --report series --invert", "--invert does nothing for --report series" },
+		{ "query --report series --trim 0.1", "--trim does nothing for --report series" },
+		{ "query --by comm -o /nonexistent/a.pb.gz", NULL },
+	};
+	FOR_EACH_CASE (k, cases) {
+		struct capture c;
+		fake_url[0] = 0;
+		capture_run(&c, cli_query, k->name);
+		CHECK_CASE(k, (c.code == CLI_USAGE) == (k->says != NULL));
+		CHECK_CASE(k, (fake_url[0] == 0) == (k->says != NULL));
+		if (k->says)
+			CHECK_HAS(c.err, k->says);
+	}
+}
+
 static void helps(void **state)
 {
 	(void)state;
@@ -60,4 +85,5 @@ static void helps(void **state)
 	assert_int_equal(c.code, CLI_USAGE);
 }
 
-TEST_MAIN(cmocka_unit_test(asks), cmocka_unit_test(goes_by_the_suffix), cmocka_unit_test(helps))
+TEST_MAIN(cmocka_unit_test(asks), cmocka_unit_test(goes_by_the_suffix),
+	cmocka_unit_test(refuses_what_does_nothing), cmocka_unit_test(helps))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
 #include "cli/startup.h"
+#include "fakes.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -39,8 +40,17 @@ static void names_who_has_the_port(void **state)
 	CHECK_HAS(c.err, want);
 	CHECK_HAS(c.err, "another port: --http-address 127.0.0.1:");
 	close(fd);
+	fake_body = "<html>";
 	capture_run(&c, complain, "up"); /* and nobody has it now */
-	CHECK_HAS(c.err, "is taken by another process");
+	CHECK_HAS(c.err, "is taken by another process; another port");
+	CHECK_HAS(fake_server, address); /* was asked */
+	fake_status = E_UNAVAILABLE;
+	capture_run(&c, complain, "up");
+	CHECK_HAS(c.err, "is taken by another process; another port");
+	fake_status = OK;
+	fake_body = "<!doctype html><title>firn</title>";
+	capture_run(&c, complain, "up");
+	CHECK_HAS(c.err, "is taken by firn, of another user, which is to be seen at http://127.");
 }
 
 /* An agent has an address, too, and failures of its own. */
