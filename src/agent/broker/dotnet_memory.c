@@ -13,13 +13,10 @@
  */
 #include "agent/broker/dotnet_memory.h"
 
+#include "agent/broker/process_memory.h"
 #include "base/reader.h"
-#include "os/os.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #define TREE_LEVELS 5
 #define TREE_BITS 8
@@ -63,19 +60,12 @@ static int fail(int error)
 	return -1;
 }
 
-static int open_memory(int pid)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 static bool get(struct memory *m, uint64_t at, void *out, size_t len)
 {
-	if (m->left == 0 || at > INT64_MAX)
+	if (m->left == 0)
 		return false;
 	m->left--;
-	return pread(m->fd, out, len, (off_t)at) == (ssize_t)len;
+	return process_memory_read(m->fd, at, out, len);
 }
 
 static bool get_word(struct memory *m, uint64_t at, uint64_t *out)
@@ -319,7 +309,7 @@ int dotnet_memory_find(
 	uint64_t method = 0;
 	if (version < DOTNET_VERSION_FIRST || version > DOTNET_VERSION_LAST)
 		return fail(EPROTO);
-	CLEANUP(fd_cleanup) int fd = open_memory(pid);
+	CLEANUP(fd_cleanup) int fd = process_memory_open(pid);
 	if (fd < 0)
 		return -1;
 	struct memory m = { fd, DOTNET_MEMORY_READS_MAX, version };
@@ -371,7 +361,7 @@ static uint64_t metadata_bytes(struct memory *m, uint64_t at)
 
 ssize_t dotnet_memory_read(int pid, uint64_t metadata, uint64_t offset, void *out, size_t len)
 {
-	CLEANUP(fd_cleanup) int fd = open_memory(pid);
+	CLEANUP(fd_cleanup) int fd = process_memory_open(pid);
 	if (fd < 0)
 		return -1;
 	struct memory m = { .fd = fd };

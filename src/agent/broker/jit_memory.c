@@ -8,14 +8,11 @@
  */
 #include "agent/broker/jit_memory.h"
 
+#include "agent/broker/process_memory.h"
 #include "base/status.h"
-#include "os/os.h"
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #define VERSION 1
 #define ACTION_MAX 2
@@ -33,18 +30,6 @@ static int fail(int error)
 {
 	errno = error;
 	return -1;
-}
-
-static int open_memory(int pid)
-{
-	char path[32];
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
-static bool read_all(int memory, uint64_t at, void *out, size_t len)
-{
-	return at <= INT64_MAX && pread(memory, out, len, (off_t)at) == (ssize_t)len;
 }
 
 /* Erlang's (src/jit/beam.c): a head that ends with a name, and the first range, whose name begins
@@ -71,17 +56,17 @@ static bool is_object(int memory, const struct entry *e)
 	char head[1280];
 	if (e->bytes < sizeof(Elf64_Ehdr) || e->bytes > JIT_MEMORY_BYTES_MAX ||
 		e->address > INT64_MAX - e->bytes ||
-		!read_all(memory, e->address, head, sizeof(Elf64_Ehdr)))
+		!process_memory_read(memory, e->address, head, sizeof(Elf64_Ehdr)))
 		return false;
 	if (memcmp(head, ELFMAG, SELFMAG) == 0)
 		return true;
 	size_t len = (size_t)MIN(e->bytes, (uint64_t)sizeof(head));
-	return read_all(memory, e->address, head, len) && is_beam(head, len);
+	return process_memory_read(memory, e->address, head, len) && is_beam(head, len);
 }
 
 static bool is_descriptor(int memory, uint64_t at, struct descriptor *out)
 {
-	return read_all(memory, at, out, sizeof(*out)) && out->version == VERSION &&
+	return process_memory_read(memory, at, out, sizeof(*out)) && out->version == VERSION &&
 	       out->action <= ACTION_MAX;
 }
 
@@ -91,10 +76,11 @@ static bool is_linked(int memory, uint64_t descriptor, uint64_t at, const struct
 	struct descriptor d;
 	if (!is_descriptor(memory, descriptor, &d) || (!e->previous && d.first != at))
 		return false;
-	bool is_next =
-		!e->next || (read_all(memory, e->next, &near, sizeof(near)) && near.previous == at);
-	return is_next && (!e->previous || (read_all(memory, e->previous, &near, sizeof(near)) &&
-						   near.next == at));
+	bool is_next = !e->next || (process_memory_read(memory, e->next, &near, sizeof(near)) &&
+					   near.previous == at);
+	return is_next &&
+	       (!e->previous || (process_memory_read(memory, e->previous, &near, sizeof(near)) &&
+					near.next == at));
 }
 
 ssize_t jit_memory_list(
@@ -103,14 +89,14 @@ ssize_t jit_memory_list(
 	struct descriptor d;
 	struct entry e;
 	size_t count = 0;
-	CLEANUP(fd_cleanup) int memory = open_memory(pid);
+	CLEANUP(fd_cleanup) int memory = process_memory_open(pid);
 	if (memory < 0)
 		return -1;
 	if (!is_descriptor(memory, descriptor, &d))
 		return fail(EPROTO);
 	uint64_t at = d.first;
 	for (int i = 0; i < JIT_MEMORY_OBJECTS_MAX && at; i++) {
-		if (!read_all(memory, at, &e, sizeof(e)))
+		if (!process_memory_read(memory, at, &e, sizeof(e)))
 			break;
 		if (is_object(memory, &e))
 			out[count++] = (struct jit_memory_object){ at, e.address, e.bytes };
@@ -123,11 +109,11 @@ ssize_t jit_memory_read(
 	int pid, uint64_t descriptor, uint64_t entry, uint64_t offset, void *out, size_t len)
 {
 	struct entry e;
-	CLEANUP(fd_cleanup) int memory = open_memory(pid);
+	CLEANUP(fd_cleanup) int memory = process_memory_open(pid);
 	if (memory < 0)
 		return -1;
-	if (!read_all(memory, entry, &e, sizeof(e)) || !is_linked(memory, descriptor, entry, &e) ||
-		!is_object(memory, &e))
+	if (!process_memory_read(memory, entry, &e, sizeof(e)) ||
+		!is_linked(memory, descriptor, entry, &e) || !is_object(memory, &e))
 		return fail(ENOEXEC);
 	if (offset >= e.bytes)
 		return 0;
