@@ -82,6 +82,8 @@ test("self and total have the same decimals", () => {
 	assert.deepEqual([self.top, self.max, total.top, total.max], [2948e9, 368.42e9, 2948e9, 2948e9]);
 	const text = [self, total].map((c) => formatIn(368.42e9, c.scale, c.top));
 	assert.deepEqual(text, ["368.4", "368.4"]);
+	const [wide] = columnsOf([row(2_036_929e6, 2_104_394e6), row(29e6, 30e6), row(4e5, 5e5)], "nanoseconds", 2_104_394e6);
+	assert.equal(wide.scale.name, "s", "its figures fit their cells");
 });
 
 test("a graph of callers has the same table", () => {

@@ -14,6 +14,9 @@ test("types are called by what they measure, each by another name", () => {
 	assert.equal(typeName(CPU, [SAMPLES, CPU]), "CPU");
 	assert.equal(typeName(SAMPLES, [SAMPLES, CPU]), "CPU samples");
 	assert.equal(typeName(SAMPLES, [SAMPLES, CPU, agents]), "CPU samples · process_cpu");
+	const heap = "memory:alloc_space:bytes:space:bytes";
+	assert.equal(typeName(heap, [heap, `${heap}:delta`]), "Memory allocated");
+	assert.equal(typeName(`${heap}:delta`, [heap, `${heap}:delta`]), "Memory allocated (delta)");
 	assert.equal(typeName("x:some_things:count::"), "Some things");
 	assert.match(meaningOf("memory:alloc_space:bytes:space:bytes").width, /memory it allocated/);
 	assert.match(meaningOf("fgprof:time:nanoseconds:wallclock:nanoseconds:delta").name, /Wall-clock/);

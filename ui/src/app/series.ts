@@ -29,7 +29,7 @@ export function useLabels(state: State, type: string): { labels: string[]; by: s
 	if (state.by !== DEFAULTS.by || type.startsWith("parca_agent:") || labels.includes(state.by)) {
 		return { labels, by: state.by };
 	}
-	return { labels, by: query.data || query.error ? (labels[0] ?? state.by) : null };
+	return { labels, by: query.data || query.error ? (labels[0] ?? "") : null };
 }
 
 /** Use over time. */

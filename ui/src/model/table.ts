@@ -88,6 +88,10 @@ export function usualValue(rows: readonly Row[]): number {
 	return Math.max(values[Math.min(9, values.length - 1)] ?? 0, (values[0] ?? 0) / 1e4);
 }
 
+/** From here on a figure is wider than its cell: the next unit, which suits this part of the largest value. */
+const WIDE = 1e6;
+const WIDE_PART = 25;
+
 /** A column of values: unit and decimals are the same in both, so that a row can be compared. */
 export interface Column {
 	unit: string;
@@ -102,7 +106,12 @@ export interface Column {
 export function columnsOf(rows: readonly Row[], unit: string, whole: number): [Column, Column] {
 	const most = (key: "self" | "total") => rows.reduce((max, row) => Math.max(max, row[key]), 0);
 	const [self, total] = [most("self"), most("total")];
-	const both = { unit, scale: scaleFor(usualValue(rows) || whole, unit), top: Math.max(self, total) };
+	const top = Math.max(self, total);
+	let scale = scaleFor(usualValue(rows) || whole, unit);
+	if (top / scale.size >= WIDE) {
+		scale = scaleFor(top / WIDE_PART, unit);
+	}
+	const both = { unit, scale, top };
 	return [
 		{ ...both, max: self },
 		{ ...both, max: total },

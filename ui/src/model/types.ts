@@ -67,15 +67,18 @@ export function meaningOf(type: string): Meaning {
 	return { name, width: `its share of ${words}`, after: type.includes(":count:") ? words : "" };
 }
 
-/** How a type is called among others: "CPU", or "CPU · process_cpu" where others are CPU time, too. */
+/** How a type is called among others: "CPU", or "CPU · process_cpu" where others are CPU time, too; "(delta)"
+ * where the same is there as what was in use at a time. */
 export function typeName(type: string, all: readonly string[] = []): string {
 	const [source = "", sample] = type.split(":");
 	const name = meaningOf(type).name;
 	const alike = all.filter((t) => t !== type && meaningOf(t).name === name);
 	const isTwice = alike.some((t) => t.startsWith(`${source}:`));
+	const isSummed = alike.some((t) => `${t}:delta` === type);
 	const isOfMany = alike.some((t) => !t.startsWith(`${source}:`));
 	const from = source === "parca_agent" ? "agents" : source;
-	return `${name}${isTwice && sample === "samples" ? " samples" : ""}${isOfMany ? ` · ${from}` : ""}`;
+	const words = isTwice && sample === "samples" ? " samples" : "";
+	return `${name}${words}${isSummed ? " (delta)" : ""}${isOfMany ? ` · ${from}` : ""}`;
 }
 
 /** The type to begin with: CPU time of firn's agent, CPU time, some time, anything. */
