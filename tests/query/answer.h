@@ -20,7 +20,8 @@ typedef enum status answer_fn(const struct query_engine *q, const struct query_r
 		buf_deinit(&b_);                                                              \
 	} while (0)
 
-/* Too little room, a wrong selector, a failing store: each gives its status. */
+/* Too little room, a wrong selector, another format, nothing found where something is required:
+ * each gives its status. */
 static inline void check_failures(answer_fn *fn, bool folded_ok)
 {
 	struct err e = { 0 };
@@ -33,6 +34,9 @@ static inline void check_failures(answer_fn *fn, bool folded_ok)
 	CHECK(fn(&fake_engine, &wrong, QUERY_JSON, &large, &e) == E_INVALID);
 	enum status s = fn(&fake_engine, &r, QUERY_FOLDED, &large, &e);
 	CHECK(s == (folded_ok ? OK : E_INVALID));
+	r.from_ns = r.to_ns - 1; /* nothing is there */
+	r.required = true;
+	CHECK(fn(&fake_engine, &r, QUERY_JSON, &large, &e) == E_NOTFOUND);
 }
 
 #define WITH_STORE(f) cmocka_unit_test_setup_teardown(f, fake_setup, fake_teardown)
