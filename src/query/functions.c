@@ -34,7 +34,7 @@ static enum status list_names(
 	uint8_t *listed = ARENA_ARRAY(x->a, uint8_t, MAX(l->key_count, 1u));
 	if (!v || !listed)
 		return err_set(e, arena_status(x->a), "%u functions", l->key_count);
-	for (uint32_t i = 0; i < lines; i++)
+	for (uint32_t i = l->first[1]; i < lines; i++) /* location 0 is none */
 		if (l->v[i].seen && !listed[l->v[i].key]++)
 			v[n++] = profile_str(tables, l->keys[l->v[i].key].name);
 	qsort(v, n, sizeof(*v), by_text);
@@ -174,6 +174,8 @@ enum status query_write_functions(const struct query_engine *q, const struct que
 		s = query_plan_open(q, r, false, &a, &plan, e);
 	if (s == OK)
 		s = plan.view->ops->where(plan.view, &plan.store, choose, &x, &a, &hits, &count, e);
+	if (s == OK && r->required && count == 0)
+		s = query_nothing(q, r, STR(""), e);
 	if (s != OK)
 		return s;
 	if (format == QUERY_JSON)

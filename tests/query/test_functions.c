@@ -29,6 +29,8 @@ static void lists_series_and_times(void **state)
 		"\"" CPU "\",\"labels\":{\"comm\":\"b\"},\"spans\":[[20000,20000]]}]}");
 	ask("nowhere", QUERY_JSON, &b);
 	CHECK_STR(buf_view(&b), "{\"matched\":0,\"pending\":0,\"functions\":[],\"series\":[]}");
+	ask("0x0", QUERY_JSON, &b); /* of the location that stands for none */
+	CHECK_STR(buf_view(&b), "{\"matched\":0,\"pending\":0,\"functions\":[],\"series\":[]}");
 	ask("work", QUERY_TEXT, &b);
 	buf_u8(&b, 0);
 	CHECK(strstr((const char *)b.data, "1970-01-01 00:00:10Z"));

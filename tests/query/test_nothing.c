@@ -20,6 +20,12 @@ static enum status series(
 	return query_write_series(q, r, QUERY_TEXT, out, e);
 }
 
+static enum status functions(
+	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
+{
+	return query_write_functions(q, r, QUERY_TEXT, out, e);
+}
+
 static enum status labels(
 	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
 {
@@ -58,6 +64,8 @@ static void says_why(void **state)
 			"no samples in this time range: there are some from 1970-01-01 00:00:01Z "
 			"to 1970-01-01 00:00:01Z" },
 		{ "a function", top, CPU, "zzz", 0,
+			"no stack in this time range has a function whose name contains \"zzz\"" },
+		{ "a function of no series", functions, CPU, "zzz", 0,
 			"no stack in this time range has a function whose name contains \"zzz\"" },
 		{ "labels", labels, "{comm=\"x\"}", "", 0,
 			"no sample has comm=\"x\"; comm has 2 other values" },
