@@ -10,7 +10,7 @@ import { openBrowser } from "../tests/e2e/harness.mjs";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const FIRN = "http://127.0.0.1:7070";
 const QUERY = '{comm="shop.py"}';
-const GAP_MS = 4000; // at least as long was no shop open between the two runs
+const GAP_MS = 4000; // at least as long was no shop open between two runs
 
 /** [from, to] of each run of the shop, in milliseconds. */
 async function runs() {
@@ -28,8 +28,8 @@ async function runs() {
 			found.push([time, time + 1000]);
 		}
 	}
-	if (found.length !== 2) {
-		throw new Error(`${found.length} runs of the shop, not 2`);
+	if (found.length !== 4) {
+		throw new Error(`${found.length} runs of the shop, not 4`);
 	}
 	return found.map((run) => run.map((ms) => new Date(ms).toISOString()));
 }
@@ -47,13 +47,13 @@ async function take(page, name, question, [first, last], most) {
 	execFileSync("pngquant", ["--force", "--skip-if-larger", "--strip", "--output", path, "48", path]);
 }
 
-const [slow, fast] = await runs();
+/** The time of one run, in the words of the page. */
+const during = ([from, to]) => ({ from, to });
+const [first, second, before, deployed] = await runs();
 const browser = await openBrowser(ROOT);
 const page = await browser.newPage({ viewport: { width: 900, height: 900 }, colorScheme: "light" });
-const [from, to] = slow;
-await take(page, "first-hour-graph", { from, to, view: "graph", search: "is_sku" }, [".profile", ".flame"], 520);
-const after = { from: fast[0], to: fast[1] };
-await take(page, "first-hour-table", { ...after, view: "table" }, [".profile", ".table-scroll"], 330);
-const base = { base_query: QUERY, base_from: from, base_to: to };
-await take(page, "first-hour-compare", { ...after, ...base, page: "compare" }, [".profile", ".flame"], 520);
+await take(page, "first-hour-graph", { ...during(first), view: "graph", search: "is_sku" }, [".profile", ".flame"], 520);
+await take(page, "first-hour-table", { ...during(second), view: "table" }, [".profile", ".table-scroll"], 330);
+const base = { base_query: QUERY, base_from: before[0], base_to: before[1] };
+await take(page, "first-hour-compare", { ...during(deployed), ...base, page: "compare" }, [".profile", ".flame"], 520);
 await browser.close();
