@@ -197,9 +197,10 @@ void cli_man_layout(struct buf *out)
 		"run "
 		"`firn store verify PATH`.\n"
 		"\n"
-		"Samples, logs and manifests begin with the version of their format. A server that "
-		"meets a newer one does not start and says which file it is; `firn store verify` "
-		"ends with 7.\n");
+		"Parts, logs and the manifest begin with the version of their format. A server "
+		"that meets a newer log or manifest does not start and says which file it is. A "
+		"newer part is named and left alone, and its samples are not seen. `firn store "
+		"verify` ends with 7.\n");
 	buf_cstr(out, ".SH \"THE STORAGE DIRECTORY\"\n");
 	put_places(cli_layout_storage, out);
 	buf_cstr(out, ".SH \"OTHER PLACES\"\n");
