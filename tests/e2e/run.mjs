@@ -22,6 +22,7 @@ import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
 import { saveChecks } from "./checks_save.mjs";
 import { taskChecks } from "./checks_tasks.mjs";
+import { touchChecks } from "./checks_touch.mjs";
 import { timeChecks } from "./checks_time.mjs";
 import { openBrowser, slowDown, startFirn, startMock, watch } from "./harness.mjs";
 
@@ -105,7 +106,7 @@ let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
 	// what takes longest begins first
-	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks];
+	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, touchChecks];
 	const next = files.values();
 	const lane = async () => {
 		for (const file of next) {

@@ -9,6 +9,7 @@ import {
 	parseMatchers,
 	quote,
 	rank,
+	requestOf,
 	withMatcher,
 } from "../src/model/selector.ts";
 
@@ -114,4 +115,13 @@ test("columns of the server's sentence are those of what was typed", () => {
 	assert.equal(ofMatchers("type at column 3", type), "type at column 3");
 	const bare = '"python3" is no condition: comm="python3" is a program of this name';
 	assert.equal(ofMatchers(said, type, " python3 "), bare);
+});
+
+test("a selector of one span or trace, and what is left without it", () => {
+	assert.deepEqual(requestOf('span_id="00f067aa0ba902b7"'), { what: "span", id: "00f067aa0ba902b7", rest: "" });
+	assert.deepEqual(requestOf('comm="shop", trace_id = "ab", zone!="b"'), { what: "trace", id: "ab", rest: 'comm="shop", zone!="b"' });
+	assert.equal(requestOf('trace_id="ab",span_id="cd"')?.what, "span");
+	for (const none of ["", 'comm="span_id"', 'span_id!="a"', 'span_id=~"a"', 'span_id=""', 'span_id="a']) {
+		assert.equal(requestOf(none), null, none);
+	}
 });

@@ -147,6 +147,25 @@ export function withMatcher(text: string, label: string, value: string, op = "="
 	return head === "" ? wanted : `${head}, ${wanted}`;
 }
 
+/** The labels by which tracing libraries tell whose a sample is, the narrowest first, and what one value is. */
+const REQUESTS: readonly [label: string, what: string][] = [
+	["span_id", "span"],
+	["trace_id", "trace"],
+];
+
+/** The one span or trace whose samples a selector keeps, and the selector without that; null where it keeps no one's. */
+export function requestOf(text: string): { what: string; id: string; rest: string } | null {
+	const matchers = parseMatchers(text);
+	for (const [label, what] of REQUESTS) {
+		const one = matchers.find((m) => m.label.text === label && m.op?.text === "=" && m.value?.closed && m.value.text !== "");
+		if (one) {
+			const others = matchers.filter((m) => m !== one).map((m) => text.slice(m.label.from, m.to).trim());
+			return { what, id: one.value!.text, rest: others.join(", ") };
+		}
+	}
+	return null;
+}
+
 /** A finished matcher. */
 export interface Condition {
 	label: string;

@@ -8,13 +8,13 @@ import { useAppState } from "../app/store.ts";
 import { useTheme } from "../app/theme.ts";
 import type { Page } from "../model/url.ts";
 import { Explore } from "./Explore.tsx";
-import { Help } from "./Help.tsx";
 import { Lazy, lazy, type LazyView } from "./Lazy.tsx";
 import { Login } from "./Login.tsx";
 import { Rail } from "./Nav.tsx";
 import type { PageProps } from "./pages/Frame.tsx";
 
 const pages = () => import("./pages/pages.tsx");
+const Help = lazy(() => import("./more.tsx"), (m) => m.Help);
 const LocalFile = lazy(() => import("./files.tsx"), (m) => m.LocalFile);
 const Shared = lazy(() => import("./files.tsx"), (m) => m.Shared);
 const OTHERS: Partial<Record<Page, LazyView<PageProps>>> = {
@@ -46,7 +46,8 @@ export function App() {
 	const [help, setHelp] = useState(false);
 	const [locked, setLocked] = useState(false);
 	useEffect(() => onRefused(() => setLocked(true)), []);
-	const showHelp = () => setHelp(true);
+	// the page stays as it is until the help is here, or says that it does not come
+	const showHelp = () => void Help.load().catch(() => undefined).then(() => setHelp(true));
 	useHelpKey(showHelp);
 	useFront();
 	const { file, over, close } = useFile();
@@ -72,7 +73,7 @@ export function App() {
 				<Explore {...shown} />
 			)}
 			{over && <p class="drop-here">Drop a pprof, perf script, speedscope or folded file to look at it</p>}
-			{help && <Help close={() => setHelp(false)} />}
+			{help && <Lazy of={Help} close={() => setHelp(false)} />}
 		</div>
 	);
 }

@@ -5,7 +5,7 @@ import { type ApiError, getReason, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
 import { go } from "../app/store.ts";
-import { ofMatchers } from "../model/selector.ts";
+import { ofMatchers, requestOf } from "../model/selector.ts";
 import { formatClock, formatLength, formatSpan, isLive, toApiTime } from "../model/time.ts";
 import { meaningOf, typeName } from "../model/types.ts";
 import type { State } from "../model/url.ts";
@@ -156,6 +156,7 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 	const now = serverNow();
 	const reason = useReason(data.question);
 	const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
+	const request = requestOf(state.matchers);
 	const outside = known !== null && (span.toMs < known.fromMs || span.fromMs > known.toMs);
 	const ways: { name: string; run: () => void }[] = [];
 	if (state.select) {
@@ -193,6 +194,12 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 				{outside && known && ` Samples of this type exist from ${formatSpan(known, now)}.`}
 			</p>
 			{reason && <p data-testid="reason">{reason}</p>}
+			{request && (
+				<p>
+					A {request.what} has samples only if it ran on a CPU at a moment when one was taken: 19 times a second, unless the
+					agent was told otherwise.
+				</p>
+			)}
 			<div class="blank-ways">
 				{ways.map((way) => (
 					<button type="button" class="button" key={way.name} onClick={way.run}>

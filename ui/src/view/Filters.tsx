@@ -10,6 +10,7 @@ import {
 	type Group,
 	type Op,
 } from "../model/filter.ts";
+import { requestOf } from "../model/selector.ts";
 import type { State } from "../model/url.ts";
 import { Icon } from "./icons.tsx";
 import { Popover } from "./Menu.tsx";
@@ -73,11 +74,21 @@ function Select<T extends string>(props: {
 /** What is in force, each with a way out; nothing where there is nothing. */
 export function FilterChips({ state }: { state: State }) {
 	const { filters, group } = state;
-	if (filters.length === 0 && group === "function") {
+	const request = requestOf(state.matchers);
+	if (filters.length === 0 && group === "function" && !request) {
 		return null;
 	}
 	return (
 		<ul class="filters" aria-label="Filters" data-testid="filters">
+			{request && (
+				<li class="filter" data-testid="request">
+					<span>Only what ran for one {request.what}</span>
+					<b title={request.id}>{request.id}</b>
+					<button type="button" class="bare" title={`Not only this ${request.what}`} onClick={() => go({ matchers: request.rest, zoom: "" })}>
+						<Icon name="close" />
+					</button>
+				</li>
+			)}
 			{filters.map((filter, i) => (
 				<li class="filter" key={`${filter.op}${filter.field}${filter.text}`}>
 					<Select

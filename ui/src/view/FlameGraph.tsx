@@ -32,7 +32,7 @@ export interface FlameGraphProps {
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
-	/** How many times wider than the zoomed frame it is seen now. */
+	/** How many times wider than the zoomed frame it is seen now, as a power of two. */
 	onMagnify?: (times: number) => void;
 	/** Another key was pressed on a frame; whether it did something. */
 	onKey?: (key: string, node: number) => boolean;

@@ -33,7 +33,12 @@ export function Menu(props: {
 			}
 		};
 	}, [at]);
-	useOutside(element, close);
+	useOutside(element, (e) => {
+		close();
+		if (e.pointerType === "touch") {
+			swallowClick();
+		}
+	});
 	const onKeyDown = (e: KeyboardEvent) => {
 		const buttons = [...element.current!.querySelectorAll("button")];
 		const at = buttons.indexOf(document.activeElement as HTMLButtonElement);
@@ -69,20 +74,37 @@ export function Menu(props: {
 	);
 }
 
+/** The click of a tap that closes a menu does nothing else: a finger has no other way to leave it. */
+function swallowClick(): void {
+	const swallow = (e: Event) => {
+		e.preventDefault();
+		e.stopPropagation();
+	};
+	document.addEventListener("click", swallow, { capture: true, once: true });
+	const done = () => document.removeEventListener("click", swallow, true);
+	document.addEventListener("pointerdown", done, { capture: true, once: true });
+}
+
 /** Calls `close` when a pointer goes down outside the element. */
-export function useOutside(element: { current: HTMLElement | null }, close: () => void): void {
+export function useOutside(
+	element: { current: HTMLElement | null },
+	close: (e: PointerEvent) => void,
+): void {
 	const latest = useRef(close);
 	latest.current = close;
 	useEffect(() => {
 		const listen = (e: PointerEvent) => {
 			if (!element.current?.contains(e.target as Node)) {
-				latest.current();
+				latest.current(e);
 			}
 		};
 		document.addEventListener("pointerdown", listen, true);
 		return () => document.removeEventListener("pointerdown", listen, true);
 	}, [element]);
 }
+
+/** What floats keeps this far from the sides of the window, in CSS pixels. */
+const EDGE_PX = 8;
 
 /** A button whose panel opens below it. */
 export function Popover(props: {
@@ -95,6 +117,23 @@ export function Popover(props: {
 }) {
 	const { open, setOpen } = props;
 	const element = useRef<HTMLDivElement>(null);
+	const panel = useRef<HTMLDivElement>(null);
+	useLayoutEffect(() => {
+		if (!open) {
+			return;
+		}
+		const box = panel.current!;
+		// a panel that would stick out of the window is moved into it
+		const observer = new ResizeObserver(() => {
+			box.style.transform = "";
+			const { left, right } = box.getBoundingClientRect();
+			const over = Math.min(0, document.documentElement.clientWidth - EDGE_PX - right);
+			const by = Math.max(EDGE_PX - left, over);
+			box.style.transform = left < EDGE_PX || over < 0 ? `translateX(${by}px)` : "";
+		});
+		observer.observe(box);
+		return () => observer.disconnect();
+	}, [open]);
 	useOutside(element, () => open && setOpen(false));
 	const onKeyDown = (e: KeyboardEvent) => {
 		if (e.key === "Escape" && open) {
@@ -115,7 +154,11 @@ export function Popover(props: {
 			>
 				{props.label}
 			</button>
-			{open && <div class="popover-panel floating">{props.children}</div>}
+			{open && (
+				<div class="popover-panel floating" ref={panel}>
+					{props.children}
+				</div>
+			)}
 		</div>
 	);
 }

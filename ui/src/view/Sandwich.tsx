@@ -11,6 +11,7 @@ import type { Search } from "../model/search.ts";
 import { searchFlame } from "../model/search.ts";
 import { Words } from "../model/words.ts";
 import { FlameGraph } from "./FlameGraph.tsx";
+import { ROW_PX } from "./flame_scene.ts";
 import { frameKey } from "./frame_menu.ts";
 import { Icon } from "./icons.tsx";
 import type { Point } from "./Tooltip.tsx";
@@ -66,6 +67,9 @@ function Half(props: SandwichProps & { flame: Flame; callers: boolean }) {
 	);
 }
 
+/** Height of all rows of a half, in CSS pixels. */
+const roomFor = (flame: Flame) => (flame.deepest + 1) * ROW_PX + 4;
+
 /** Both halves; the function itself stands in each. */
 export function Sandwich(props: SandwichProps) {
 	const { whole, name } = props;
@@ -77,6 +81,9 @@ export function Sandwich(props: SandwichProps) {
 	if (!halves.callers || !halves.callees) {
 		return null;
 	}
+	// a half that needs less than its share leaves the rest to the other
+	const [above, below] = [roomFor(halves.callers), roomFor(halves.callees)];
+	const rows = `min(${above}px, max(${share * 100}%, 100% - ${below}px)) minmax(0, 1fr)`;
 	return (
 		<div class="flame sandwich" data-testid="sandwich">
 			<div class="flame-line">
@@ -103,7 +110,7 @@ export function Sandwich(props: SandwichProps) {
 					/>
 				</label>
 			</div>
-			<div class="sandwich-halves" style={{ gridTemplateRows: `${share}fr ${1 - share}fr` }}>
+			<div class="sandwich-halves" style={{ gridTemplateRows: rows }}>
 				<Half {...props} flame={halves.callers} callers={true} />
 				<Half {...props} flame={halves.callees} callers={false} />
 			</div>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { Icon } from "./icons.tsx";
+
+/** Searches while somebody types are this far apart, in milliseconds: browsers refuse URLs that change more often. */
+const GAP_MS = 120;
 
 /** The search box: the search follows while typing, the URL with it. */
 export function SearchBox(props: {
@@ -23,12 +26,16 @@ export function SearchBox(props: {
 	const wanted = useRef(0);
 	/** What was sent last: it comes back as `text` when more has been typed. */
 	const sent = useRef(text);
+	/** When it was sent, by the page's own clock. */
+	const sentMs = useRef(-GAP_MS);
 	const send = (search: string) => {
 		clearTimeout(timer.current);
 		sent.current = search;
+		sentMs.current = performance.now();
 		go({ search }, "replace");
 	};
-	useEffect(() => {
+	// with the rendering, not after it: by then more may have been sent, and what is typed would go
+	useLayoutEffect(() => {
 		if (text !== sent.current) {
 			sent.current = text;
 			setDraft(text);
@@ -43,7 +50,13 @@ export function SearchBox(props: {
 	const change = (value: string) => {
 		setDraft(value);
 		clearTimeout(timer.current);
-		timer.current = window.setTimeout(() => send(value), 120);
+		// the first letter at once; letters that come quicker than that share a search
+		const wait = sentMs.current + GAP_MS - performance.now();
+		if (wait <= 0) {
+			send(value);
+		} else {
+			timer.current = window.setTimeout(() => send(value), wait);
+		}
 	};
 	const clear = () => {
 		setDraft("");

@@ -190,15 +190,18 @@ export class FlameRenderer {
 		const height = this.canvas.height;
 		const gap = Math.max(1, Math.round(GAP_PX * this.ratio));
 		const offset = Math.round((this.scrollPx - top * ROW_PX) * this.ratio);
-		this.pixels.fill(scene.colours.backPixel);
+		let done = 0;
 		for (let r = 0; r < rows; r++) {
 			const line = this.lines.subarray(r * width, (r + 1) * width);
 			const first = Math.max(0, r * row - offset);
 			const last = Math.min(height, (r + 1) * row - offset - gap);
+			this.pixels.fill(scene.colours.backPixel, done * width, first * width);
 			for (let y = first; y < last; y++) {
 				this.pixels.set(line, y * width);
 			}
+			done = Math.max(last, done);
 		}
+		this.pixels.fill(scene.colours.backPixel, done * width);
 	}
 
 	private label(node: number): Label {

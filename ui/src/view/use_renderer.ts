@@ -65,7 +65,8 @@ export function useRenderer(props: FlameGraphProps) {
 	// what is seen of the zoomed frame: a part of its width, wherever a newer graph has it
 	const part = useRef<Part>(WHOLE);
 	const [times, setTimes] = useState(1);
-	useEffect(() => props.onMagnify?.(times), [times]);
+	const step = Math.round(Math.log2(times));
+	useEffect(() => props.onMagnify?.(2 ** step), [step]);
 	const partExtent = (): Extent => {
 		const x0 = flame.start[zoom]!;
 		const width = flame.value[zoom]!;

@@ -44,7 +44,7 @@ export function StripRow(props: {
 		<canvas
 			ref={canvas}
 			class="strip"
-			style={{ height: `${heightOf(scene.row, scene.open)}px` }}
+			style={{ height: `${heightOf(scene)}px` }}
 			onPointerDown={(e) => {
 				drag.current = { x: e.clientX, far: false };
 				e.currentTarget.setPointerCapture(e.pointerId);

@@ -19,9 +19,12 @@ import { binaryText, Words } from "../../model/words.ts";
 import { Loading } from "../Empty.tsx";
 import type { Point } from "../Tooltip.tsx";
 import { readColours } from "../use_renderer.ts";
+import { CLOSED_PX } from "./strip_canvas.ts";
 import { clockText, StripRow, Tip } from "./StripRow.tsx";
 import { NARROWEST_MS, useAsked, useWindow } from "./use_window.ts";
 
+/** Width of the names beside the rows, in CSS pixels. */
+const NAME_PX = 170;
 /** Rows at most. */
 const ROWS_MAX = 50;
 
@@ -62,6 +65,7 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	const { flame } = strips;
 	const box = useRef<HTMLDivElement>(null);
 	const [width, setWidth] = useState(0);
+	const [height, setHeight] = useState(0);
 	const [open, setOpen] = useState<string | null>(null);
 	const [tip, setTip] = useState<{ node: number; at: Point }>({ node: -1, at: { x: 0, y: 0 } });
 	const paint: Paint = useMemo(() => paintFlame(flame, new Words(flame, split), theme, slots), [flame, split, theme, slots]);
@@ -71,7 +75,10 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	}, [flame, matcher]);
 	const colours = useMemo(readColours, [theme]);
 	useLayoutEffect(() => {
-		const fit = () => setWidth(box.current!.querySelector(".strip-room")?.clientWidth ?? 0);
+		const fit = () => {
+			setWidth(box.current!.querySelector(".strip-room")?.clientWidth ?? 0);
+			setHeight(box.current!.clientHeight);
+		};
 		fit();
 		const observer = new ResizeObserver(fit);
 		observer.observe(box.current!);
@@ -79,12 +86,15 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	}, [strips]);
 	const there = strips.rows.filter((row) => row.value === open || (row.fromMs < win.toMs && row.toMs > win.fromMs));
 	const shown = there.slice(0, ROWS_MAX);
+	// few rows share the room there is; on a phone a name stands above each
+	const aside = width > 0 && width + NAME_PX > (box.current?.clientWidth ?? 0) ? NAME_PX / 5 : 1;
+	const closedPx = Math.max(CLOSED_PX, Math.floor(height / Math.max(1, shown.length)) - aside);
 	const nameOf = (row: Strip) => row.value || (by === "" ? "all" : `no ${by}`);
 	return (
 		<div class="time-rows" ref={box} role="list">
 			{shown.map((row) => {
 				const isOpen = row.value === open;
-				const scene = { strips, row, win, open: isOpen, paint, hit, text: colours.text, textDim: colours.textDim, font: colours.font };
+				const scene = { strips, row, win, open: isOpen, closedPx, paint, hit, text: colours.text, textDim: colours.textDim, font: colours.font };
 				const toggle = () => setOpen(isOpen ? null : row.value);
 				return (
 					<div class="time-row" role="listitem" key={row.value}>

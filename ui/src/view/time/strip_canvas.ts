@@ -9,7 +9,7 @@ import type { Strip, Strips } from "../../model/strips.ts";
 import type { Span } from "../../model/time.ts";
 import { type Label, labelIn, newLabel } from "../frame_label.ts";
 
-/** Height of a closed row, and of a level of an open one, in CSS pixels. */
+/** Least height of a closed row, and that of a level of an open one, in CSS pixels. */
 export const CLOSED_PX = 30;
 export const LEVEL_PX = 18;
 const TEXT_MIN_PX = 30;
@@ -21,6 +21,8 @@ export interface StripScene {
 	row: Strip;
 	win: Span;
 	open: boolean;
+	/** Height of a closed row, in CSS pixels. */
+	closedPx: number;
 	paint: Paint;
 	/** 1: the call matches what is searched for; null: nothing is. */
 	hit: Uint8Array | null;
@@ -29,7 +31,11 @@ export interface StripScene {
 	font: string;
 }
 
-export const heightOf = (row: Strip, open: boolean): number => (open ? Math.max(row.depth * LEVEL_PX, CLOSED_PX) : CLOSED_PX);
+/** A closed row is never higher than an open one. */
+export function heightOf({ row, open, closedPx }: StripScene): number {
+	const whole = Math.max(row.depth * LEVEL_PX, CLOSED_PX);
+	return open ? whole : Math.min(closedPx, whole);
+}
 
 /** Calls that are seen, with their edges in device pixels. */
 function* seen(s: StripScene, width: number): Generator<[node: number, left: number, right: number]> {
@@ -59,7 +65,7 @@ function* seen(s: StripScene, width: number): Generator<[node: number, left: num
 
 /** Paints the row into its canvas. */
 export function drawStrip(canvas: HTMLCanvasElement, s: StripScene, widthPx: number, ratio: number, labels: Map<number, Label>): void {
-	const heightPx = heightOf(s.row, s.open);
+	const heightPx = heightOf(s);
 	const width = Math.max(1, Math.round(widthPx * ratio));
 	const height = Math.max(1, Math.round(heightPx * ratio));
 	if (canvas.width !== width || canvas.height !== height) {
