@@ -322,6 +322,59 @@ static void finds_the_address_of_a_method_that_is_given_up(void **state)
 	end();
 }
 
+/* An interpreted method that compiled code has called, whose frames are the same each time. */
+static const struct event_sample *take_below(void)
+{
+	uint64_t fp = SP0 - 64;
+	*world_word(fp - 64) = CONST(3) + layout.const_size + 9;
+	*world_word(fp - 24) = METHOD(3);
+	*world_word(fp - 8) = SP0;
+	*world_word(fp) = 0;
+	*world_word(fp + 8) = CODE + 32;
+	return take(INTERPRETER + 0x50, fp - 72, fp);
+}
+
+static bool is_chain(const struct event_sample *s)
+{
+	return is_method(s, 0, 3, 9) && is_method(s, 1, 2, 7) && is_method(s, 2, 1, 6) &&
+	       is_method(s, 3, 0, 5) && is_rest(s, 4);
+}
+
+static void keeps_what_a_return_address_leads_to(void **state)
+{
+	(void)state;
+	begin();
+	settings.seen_enabled = 0;
+	put(BLOB + layout.nmethod_compile_id, 5, 4);
+	CHECK(is_chain(take_below()));
+	uint64_t reads = shim.user_reads;
+	CHECK(is_chain(take_below()));
+	CHECK(shim.user_reads + 12 <= reads); /* 12 for three scopes */
+	/* The same places in another method's code. */
+	put(METADATA + 8, METHOD(0), 8);
+	CHECK(is_chain(take_below()));
+	put(BLOB + layout.nmethod_compile_id, 6, 4);
+	CHECK(is_method(take_below(), 1, 2, 7) && is_method(take_below(), 2, 0, 6));
+	put(METADATA + 8, METHOD(1), 8);
+	settings.codes_epoch++; /* all are told again */
+	uint64_t codes = counted()->codes;
+	CHECK(is_chain(take_below()) && counted()->codes == codes + 4);
+	end();
+}
+
+static void keeps_nothing_that_was_not_told(void **state)
+{
+	(void)state;
+	begin();
+	settings.seen_enabled = 0;
+	uint64_t name = POOL + layout.pool_size + 8 * 2; /* of m1 */
+	put(name, 16, 8);
+	CHECK(!is_method(take_below(), 2, 1, 6));
+	put(name, SYMBOL(1), 8);
+	CHECK(is_chain(take_below()));
+	end();
+}
+
 static void finds_code_on_large_pages(void **state)
 {
 	(void)state;
@@ -436,6 +489,8 @@ static void bears_forged_structures(void **state)
 TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(knows_where_frames_begin_and_end),
 	cmocka_unit_test(finds_the_address_of_a_method_that_is_given_up),
+	cmocka_unit_test(keeps_what_a_return_address_leads_to),
+	cmocka_unit_test(keeps_nothing_that_was_not_told),
 	cmocka_unit_test(finds_code_on_large_pages), cmocka_unit_test(leaves_other_processes_alone),
 	cmocka_unit_test(asks_again_when_the_record_is_another_one),
 	cmocka_unit_test(tells_a_method_once_its_name_can_be_read),

@@ -320,6 +320,29 @@ static void survives_any_word_of_the_stack(void **state)
 	made_runtime_end();
 }
 
+/* A function that calls itself in code that is not its own any more: reads of a frame of it. */
+static uint64_t reads_of_given_up_code(unsigned frames)
+{
+	begin();
+	put_word(CODE + 40, JIT + 0x1000);
+	for (unsigned i = 0; i < frames; i++)
+		put_frame(CALLER_FP + 0x80 * i, 1, CALLER_FP + 0x80 * (i + 1), JIT + 0x30);
+	put_frame(CALLER_FP + 0x80 * frames, 2, 0, CALLER);
+	const struct event_sample *s = made_runtime_take();
+	CHECK(s->h.stack_end == STACK_END_ROOT && gap_in(s) == RUNTIME_GAP_INLINED);
+	uint64_t reads = shim.user_reads;
+	made_runtime_end();
+	return reads;
+}
+
+static void searches_in_vain_once(void **state)
+{
+	(void)state;
+	uint64_t of_four = reads_of_given_up_code(4) - reads_of_given_up_code(3);
+	print_message("%llu reads\n", (unsigned long long)of_four);
+	CHECK(of_four <= 4);
+}
+
 /* Each frame of 16 bytes is one of a builtin; with one of optimized code in front of them the last
  * step has two to record, and room for one. */
 static void ends_where_the_stack_is_too_deep(void **state)
@@ -342,7 +365,7 @@ static void ends_where_the_stack_is_too_deep(void **state)
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_of_each_frame),
 	cmocka_unit_test(finds_what_is_elsewhere),
-	cmocka_unit_test(shows_functions_without_a_frame),
+	cmocka_unit_test(shows_functions_without_a_frame), cmocka_unit_test(searches_in_vain_once),
 	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
 	cmocka_unit_test(survives_any_word_of_the_stack),
 	cmocka_unit_test(ends_where_the_stack_is_too_deep))

@@ -13,6 +13,7 @@
  *
  * A compiled method holds others that were put into it: its table of places (PcDesc) leads from
  * the address to a chain of scopes, each with its Method and bytecode, and each becomes a frame.
+ * The frames of a return address are kept, by process and address.
  *
  * Source: OpenJDK, src/hotspot/share/code/{codeBlob,nmethod,pcDesc,debugInfo}.hpp,
  * memory/heap.hpp, oops/{method,constMethod,constantPool,symbol}.hpp, utilities/unsigned5.hpp,
@@ -296,6 +297,96 @@ static __always_inline void hotspot_find_scope(struct walk *w, const struct hots
 	w->code.scope = h->place_scope;
 }
 
+/* ---- what return addresses lead to ---- */
+
+static __always_inline __u64 hotspot_kept_check(const struct hotspot_kept *k)
+{
+	__u64 hash = hash_mix(hash_mix(config.hash_seed, k->key), k->blob);
+	hash = hash_mix(hash, (__u64)k->compile_id << 32 | k->frame_words);
+	hash = hash_mix(hash, k->count);
+	for (__u32 i = 0; i < HOTSPOT_KEPT_FRAMES_MAX; i++)
+		hash = hash_mix(hash, *(const volatile __u64 *)&k->frames[i]);
+	return hash;
+}
+
+static __always_inline __u64 hotspot_kept_key(const struct walk *w, const struct hotspot_scratch *h)
+{
+	/* When functions are told again, frames are met again. */
+	return hash_mix(hash_mix(h->process.key, settings.codes_epoch), w->pc) | 1;
+}
+
+static __always_inline struct hotspot_kept *hotspot_kept_place(__u64 key)
+{
+	__u32 place = key >> 32 & config.codes_mask >> KEPT_PLACES_SHIFT;
+	return bpf_map_lookup_elem(&hotspot_kept_places, &place);
+}
+
+/* The frames of the return address at hand, if they are known, and to the caller. 0: they are not.
+ * Global: verified once. */
+__noinline int hotspot_use_kept(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct hotspot_scratch *h = hotspot_scratch_here();
+	const struct runtime_record *r = w && config.walk_runtimes ? hotspot_record(w) : NULL;
+	if (!h || !r)
+		return 0;
+	__u64 key = hotspot_kept_key(w, h);
+	const struct hotspot_kept *kept = hotspot_kept_place(key);
+	if (!kept || *(const volatile __u64 *)&kept->key != key)
+		return 0;
+	h->kept = *kept;
+	int is_whole = h->kept.key == key && h->kept.check == hotspot_kept_check(&h->kept);
+	h->kept.key = 0;
+	if (!is_whole || runtime_half(h->kept.blob + r->layout.hotspot.nmethod_compile_id) !=
+				 h->kept.compile_id)
+		return 0;
+	for (__u32 i = 0; i < HOTSPOT_KEPT_FRAMES_MAX; i++) {
+		if (i >= h->kept.count)
+			break;
+		runtime_record_native(w, *(const volatile __u64 *)&h->kept.frames[i]);
+		w->runtime.count++;
+	}
+	return h->kept.frame_words;
+}
+
+/* From here on the frames of the nmethod in h->blob, at `blob`, are to be kept. */
+static __always_inline void hotspot_begin_kept(const struct walk *w, const struct hotspot_layout *l,
+	struct hotspot_scratch *h, __u64 blob, __u32 frame_words)
+{
+	h->kept.key = hotspot_kept_key(w, h);
+	h->kept.blob = blob;
+	h->kept.compile_id = hotspot_half(h->blob, l->nmethod_compile_id);
+	h->kept.frame_words = frame_words;
+	h->kept_from = w->user_count;
+}
+
+/* All of them are recorded. Global: verified once. */
+__noinline int hotspot_end_kept(__u32 zero)
+{
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	struct hotspot_scratch *h = hotspot_scratch_here();
+	if (!w || !h || !config.walk_runtimes || !h->kept.key)
+		return 0;
+	__u64 count = w->user_count - h->kept_from;
+	__u32 from = w->kernel_count + (__u32)h->kept_from;
+	struct hotspot_kept *place = hotspot_kept_place(h->kept.key);
+	if (place && count - 1 < HOTSPOT_KEPT_FRAMES_MAX &&
+		w->user_count < SAMPLE_USER_FRAMES_MAX) {
+		h->kept.count = count;
+		for (__u32 i = 0; i < HOTSPOT_KEPT_FRAMES_MAX; i++) {
+			__u32 at = from + i;
+			*(volatile __u64 *)&h->kept.frames[i] =
+				i < count && at < SAMPLE_FRAMES_MAX ? w->frames[at] : 0;
+		}
+		h->kept.check = hotspot_kept_check(&h->kept);
+		*place = h->kept;
+	}
+	h->kept.key = 0;
+	return 0;
+}
+
+/* ---- compiled methods as they are ---- */
+
 /* The nmethod in h->blob, at `blob`. */
 static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 	const struct runtime_record *r, struct hotspot_scratch *h, __u64 blob, int is_native)
@@ -324,14 +415,18 @@ static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 						      : hotspot_frame_ends(b);
 	}
 	__u64 method = hotspot_word(h->blob, l->nmethod_method);
+	if (!w->pc_is_exact && pc == w->pc)
+		hotspot_begin_kept(w, l, h, blob, words);
 	/* A place is where its instruction ends. */
 	if (!is_native)
 		hotspot_find_scope(w, l, h, blob, pc - code + w->pc_is_exact);
 	enum stack_end end = hotspot_step_compiled(w, frame, (__u64)words * sizeof(__u64));
-	if (w->code.scope)
+	if (w->code.scope) {
 		w->runtime.stage = RUNTIME_CODE;
-	else
+	} else {
 		hotspot_record_method(w, r, hotspot_method(method), FRAME_POSITION_NONE);
+		(void)hotspot_end_kept(0);
+	}
 	return end;
 }
 
@@ -358,6 +453,7 @@ static __always_inline void hotspot_scope(
 	__u32 scope = w->code.scope;
 	w->code.scope = 0;
 	if (!read_user(h->stream, sizeof(h->stream), w->code.scopes + scope)) {
+		h->kept.key = 0;
 		runtime_record_gap(w, r, RUNTIME_GAP_CODE);
 		return;
 	}
@@ -376,7 +472,9 @@ static __always_inline void hotspot_scope(
 	if (around && around < scope) {
 		w->code.scope = around;
 		w->runtime.stage = RUNTIME_CODE;
+		return;
 	}
+	(void)hotspot_end_kept(0);
 }
 
 /* ---- stubs ---- */
@@ -448,6 +546,10 @@ __noinline int hotspot_frame(__u32 zero)
 		return hotspot_interpreted(w, r, h);
 	if (w->pc == h->process.call_stub_return)
 		return hotspot_call_stub(w);
+	h->kept.key = 0;
+	__u32 words = w->pc_is_exact ? 0 : hotspot_use_kept(0);
+	if (words)
+		return hotspot_step_compiled(w, HOTSPOT_FRAME_WHOLE, (__u64)words * sizeof(__u64));
 	__u64 name = 0, blob = hotspot_blob(address);
 	/* A stub at the end of the heap may be shorter. */
 	if (!blob || (!read_user(h->blob, HOTSPOT_NMETHOD_BYTES, blob) &&

@@ -116,6 +116,10 @@ __noinline __u64 hotspot_method(__u64 method)
 static __always_inline void hotspot_record_method(
 	struct walk *w, const struct runtime_record *r, __u64 number, __u64 position)
 {
+	struct hotspot_scratch *h = hotspot_scratch_here();
+	/* What was not told must be met again. */
+	if (h && h->kept.key && (!number || !code_is_told(number)))
+		h->kept.key = 0;
 	if (number)
 		runtime_record_frame(w, number, position);
 	else

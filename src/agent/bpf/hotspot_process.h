@@ -51,6 +51,26 @@ struct {
 	__type(value, struct hotspot_process);
 } hotspot_processes SEC(".maps");
 
+/* What a return address in a compiled method leads to: its frames, and how far its caller's frame
+ * is. Kept, because to look for a place and to follow its scopes costs ten reads and more. */
+#define HOTSPOT_KEPT_FRAMES_MAX 12
+struct hotspot_kept {
+	__u64 key;  /* of the process and the address; 0: nothing is kept */
+	__u64 blob; /* of the nmethod, which is the same while it has this number */
+	__u32 compile_id;
+	__u32 frame_words;
+	__u64 count;
+	__u64 frames[HOTSPOT_KEPT_FRAMES_MAX];
+	__u64 check; /* of all before: two CPUs may have written at a time */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1); /* by the frequency, before loading, where runtimes are walked */
+	__type(key, __u32);
+	__type(value, struct hotspot_kept);
+} hotspot_kept_places SEC(".maps");
+
 #define HOTSPOT_BLOCK_WORDS 64 /* power of two */
 
 struct hotspot_scratch {
@@ -67,7 +87,9 @@ struct hotspot_scratch {
 	__u32 place_wanted, place_scope;
 	__u8 stream[32]; /* compressed numbers, and where the next is */
 	__u32 stream_at;
-	__u32 stream_base; /* 1: no bytes of zero */
+	__u32 stream_base;        /* 1: no bytes of zero */
+	struct hotspot_kept kept; /* what is looked up, or is to be kept (its key is not 0) */
+	__u64 kept_from;          /* how many user frames there were before it */
 };
 
 struct {

@@ -35,6 +35,8 @@
 #define RUNTIME_RECORDS_MAX 64
 /* Functions of all processes that were sent already: a power of two of pairs up to this. */
 #define CODES_TOLD_MAX 32768
+/* Return addresses of compiled Java that are kept: one for so many of these pairs, by 2^. */
+#define KEPT_PLACES_SHIFT 3
 /* Bytes of new functions that one sample sends; later samples send the rest. Limits the cost of a
  * program that makes up functions. */
 #define CODE_BYTES_OF_SAMPLE_MAX 32768

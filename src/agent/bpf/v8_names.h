@@ -42,6 +42,7 @@
 #define V8_FEEDBACK_SLOTS 48
 #define V8_FEEDBACK_MAX 64
 #define V8_WEAK_TAG 3
+#define V8_VAIN_SLOTS 8 /* power of two */
 
 enum v8_code_kind {
 	V8_CODE_UNKNOWN,
@@ -77,8 +78,9 @@ struct v8_scratch {
 	struct v8_code_told code_told;
 	__u64 loop_cell; /* a function's feedback, and the code that was found by it last */
 	__u64 loop_code;
-	__u64 code_position; /* of the frame at hand: bytes into its code */
-	__u64 head[4];       /* of a BytecodeArray's table */
+	__u64 vain[V8_VAIN_SLOTS]; /* what was searched in vain in this sample, by hash */
+	__u64 code_position;       /* of the frame at hand: bytes into its code */
+	__u64 head[4];             /* of a BytecodeArray's table */
 	struct v8_told told;
 	__u64 bytecodes; /* the BytecodeArray of the frame at hand; 0: it has none */
 	__u64 last_bytecodes;
@@ -109,6 +111,7 @@ static __always_inline void v8_begin_sample(const struct walk *w, struct v8_scra
 		return;
 	v->sample = w->sample;
 	__builtin_memset(v->maps, 0, sizeof(v->maps));
+	__builtin_memset(v->vain, 0, sizeof(v->vain));
 }
 
 /* The word at an offset of what was read, and half of it. */
@@ -586,6 +589,11 @@ __noinline int v8_find_loop_code(__u64 address)
 	__u64 cell = v8_word(v->function, l->function_feedback);
 	if (v->loop_cell == cell && v8_is_in_code(l, v, v->loop_code, address))
 		return 1;
+	__u64 search = hash_mix(cell, address) | 1;
+	volatile __u64 *vain = &v->vain[search >> 32 & (V8_VAIN_SLOTS - 1)];
+	if (*vain == search)
+		return 0;
+	*vain = search;
 	if (!v8_read(v->head, 16, cell))
 		return 0;
 	__u64 vector = *(const volatile __u64 *)&v->head[1];
@@ -605,6 +613,7 @@ __noinline int v8_find_loop_code(__u64 address)
 			if (!v8_is_in_code(l, v, slot, address))
 				continue;
 		}
+		*vain = 0;
 		v->loop_cell = cell;
 		v->loop_code = slot;
 		return 1;

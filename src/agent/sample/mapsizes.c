@@ -59,6 +59,7 @@ void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, stru
 		.codes_told = is_seldom ? CODES_TOLD_LEAST_HZ : CODES_TOLD_MAX,
 		.stack_copies = power_of_two(MIN(copies, (uint64_t)cpus), 1, STACK_COPIES_MAX),
 	};
+	out->kept_places = out->codes_told >> KEPT_PLACES_SHIFT;
 }
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit)

@@ -29,6 +29,7 @@ struct mapsizes {
 	uint32_t seen_slots;   /* a power of two */
 	uint32_t stack_copies; /* a power of two */
 	uint32_t codes_told;   /* a power of two */
+	uint32_t kept_places;  /* a power of two */
 };
 
 /* `cpus`: possible ones. */

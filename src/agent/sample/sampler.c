@@ -122,10 +122,12 @@ static enum status size_maps(
 	skeleton->rodata->config.seen_mask = sizes.seen_slots - 1;
 	skeleton->rodata->config.stack_mask = sizes.stack_copies - 1;
 	skeleton->rodata->config.codes_mask = sizes.codes_told - 1;
-	int failed = bpf_map__set_max_entries(skeleton->maps.events, ring) |
-		     bpf_map__set_max_entries(skeleton->maps.seen_hashes, sizes.seen_slots) |
-		     bpf_map__set_max_entries(skeleton->maps.stack_copies, sizes.stack_copies) |
-		     bpf_map__set_max_entries(skeleton->maps.codes_told, sizes.codes_told);
+	int failed =
+		bpf_map__set_max_entries(skeleton->maps.events, ring) |
+		bpf_map__set_max_entries(skeleton->maps.seen_hashes, sizes.seen_slots) |
+		bpf_map__set_max_entries(skeleton->maps.stack_copies, sizes.stack_copies) |
+		bpf_map__set_max_entries(skeleton->maps.codes_told, sizes.codes_told) |
+		bpf_map__set_max_entries(skeleton->maps.hotspot_kept_places, sizes.kept_places);
 	if (is_off_cpu)
 		failed |= bpf_map__set_max_entries(skeleton->maps.off_cpu, OFF_CPU_THREADS_MAX);
 	return failed ? err_os(e, "size the eBPF maps") : OK;
@@ -181,7 +183,8 @@ static enum status set_up(struct sampler *s, struct err *e)
 		return status;
 	/* There is no callback for functions. */
 	skeleton->rodata->config.codes_mask = 0;
-	return bpf_map__set_max_entries(skeleton->maps.codes_told, 1)
+	return bpf_map__set_max_entries(skeleton->maps.codes_told, 1) ||
+			       bpf_map__set_max_entries(skeleton->maps.hotspot_kept_places, 1)
 		       ? err_os(e, "size the eBPF maps")
 		       : OK;
 }

@@ -81,6 +81,8 @@ static struct shim_map shim_arrays[] = {
 	{ &stack_copies, sizeof(struct stack_copy), 1, NULL },
 	{ &runtime_records, sizeof(struct runtime_record), RUNTIME_RECORDS_MAX, NULL },
 	{ &codes_told, sizeof(uint64_t), SHIM_CODES_TOLD, NULL },
+	{ &hotspot_kept_places, sizeof(struct hotspot_kept), SHIM_CODES_TOLD >> KEPT_PLACES_SHIFT,
+		NULL },
 	{ &go_scratches, sizeof(struct go_scratch), 1, NULL },
 	{ &runtime_scratches, sizeof(struct runtime_scratch), 1, NULL },
 	{ &hotspot_scratches, sizeof(struct hotspot_scratch), 1, NULL },
