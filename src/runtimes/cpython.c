@@ -21,8 +21,11 @@
 
 #define VERSION(minor) ((uint16_t)(3 << 8 | (minor)))
 #define MINOR_MIN 7
-#define MINOR_MAX 14
-#define MINOR_FREE_MAX 13 /* of builds without a global lock */
+#define MINOR_MAX 15
+/* Builds without a global lock: each thread may have its own copy of a function's instructions, and
+ * a text's state has its kind behind a whole byte. */
+#define MINOR_FREE_COPIES 14
+#define TEXT_FREE_SHIFT 8
 /* Alpha, beta and candidates of a release have other offsets than the release: Py_Version's second
  * nibble. */
 #define RELEASE_FINAL 0xf
@@ -112,6 +115,7 @@ struct offset_order {
 	uint8_t thread_next, thread_frame, thread_id;
 	uint8_t frame_previous, frame_code, frame_instr, frame_owner;
 	uint8_t code_file, code_name, code_lines, code_first_line, code_instr;
+	uint8_t frame_copy, code_copies; /* from MINOR_FREE_COPIES on */
 };
 
 /* version, free_threaded, then the groups; each begins with the size of its structure. */
@@ -152,9 +156,31 @@ static const struct offset_order orders[] = {
 		.code_name = 41,
 		.code_lines = 42,
 		.code_first_line = 43,
-		.code_instr = 47 },
+		.code_instr = 47,
+		.frame_copy = 37,
+		.code_copies = 48 },
+	[15] = { .runtime_head = 4,
+		.interp_next = 7,
+		.interp_threads = 8,
+		.interp_gil = 14,
+		.gil = 15,
+		.gil_holder = 18,
+		.thread_next = 23,
+		.thread_frame = 25,
+		.thread_id = 29,
+		.frame_previous = 39,
+		.frame_code = 40,
+		.frame_instr = 41,
+		.frame_owner = 43,
+		.code_file = 47,
+		.code_name = 49,
+		.code_lines = 50,
+		.code_first_line = 51,
+		.code_instr = 55,
+		.frame_copy = 45,
+		.code_copies = 56 },
 };
-#define OFFSETS_COUNT 48
+#define OFFSETS_COUNT 57
 
 struct told_offset {
 	uint8_t from;  /* index among the file's numbers */
@@ -192,12 +218,7 @@ static enum status layout_told(const struct objfile *obj, uint64_t runtime, unsi
 	if (!str_eq(str_make(told.cookie, sizeof(told.cookie)), COOKIE))
 		return err_set(e, E_UNSUPPORTED, "%s: CPython 3.%u without debug offsets",
 			objfile_name(obj), minor);
-	/* From 3.14 on each thread of those may have its own copy of a function's instructions. */
 	bool is_free = told.numbers[FREE_THREADED] != 0;
-	if (is_free && minor > MINOR_FREE_MAX)
-		return err_set(e, E_UNSUPPORTED,
-			"%s: CPython 3.%u without a global lock (free-threaded) is not walked yet",
-			objfile_name(obj), minor);
 	const struct offset_order *o = &orders[minor];
 	const uint16_t head = is_free ? CPYTHON_HEAD_FREE_BYTES : CPYTHON_HEAD_BYTES;
 	const uint16_t code = is_free ? CPYTHON_CODE_FREE_BYTES : CPYTHON_CODE_BYTES;
@@ -231,6 +252,16 @@ static enum status layout_told(const struct objfile *obj, uint64_t runtime, unsi
 	if (s != OK)
 		return s;
 	l.gil_holder = holder > gil ? (uint16_t)(holder - gil) : 0;
+	if (is_free && minor >= MINOR_FREE_COPIES) {
+		const struct told_offset more[] = {
+			{ o->frame_copy, 4, CPYTHON_FRAME_BYTES, &l.frame_copy },
+			{ o->code_copies, 8, 0, &l.code_copies },
+		};
+		s = take_offsets(obj, told.numbers, more, ARRAY_COUNT(more), e);
+		l.text_shift = TEXT_FREE_SHIFT;
+	}
+	if (s != OK)
+		return s;
 	*out = l;
 	return OK;
 }

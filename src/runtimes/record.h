@@ -96,6 +96,11 @@ struct cpython_layout {
 	__u16 text_compact; /* the same of texts that are not ASCII */
 	__u16 instr_unit;   /* bytes of one of frame_instr's units: 1, or 2 (3.10) */
 	__u16 object_head;  /* CPYTHON_HEAD_BYTES, or CPYTHON_HEAD_FREE_BYTES */
+	__u16 text_shift;   /* where a text's kind is in its state; 0: at bit 2 */
+	/* Without a global lock, from 3.14 on: which copy of the instructions a frame executes
+	 * (u32), and the code's array of copies, behind its length; 0: there is one. */
+	__u16 frame_copy;
+	__u16 code_copies;
 };
 
 /* How a build of HotSpot differs from others. */

@@ -110,6 +110,10 @@ static const struct cpython_layout layout_3_13_free = { .frames = CPYTHON_OWNED,
 	.text_ascii = 56,
 	.text_compact = 72,
 	.object_head = 32 };
+static struct cpython_layout layout_3_14_free; /* the same, and each thread has its copies */
+#define COPIES(n) (PLACE(16) + 0x40 * (uint64_t)(n))
+#define COPY(n) PLACE(17 + (n))
+#define BOTTOM PLACE(21) /* 3.15: the outermost frame, in the thread's state */
 
 static const struct version {
 	const char *name;
@@ -119,6 +123,8 @@ static const struct version {
 	{ "3.11", 3 << 8 | 11, &layout_3_11 },
 	{ "3.13", 3 << 8 | 13, &layout_3_13 },
 	{ "3.13t", 3 << 8 | 13, &layout_3_13_free },
+	{ "3.14t", 3 << 8 | 14, &layout_3_14_free },
+	{ "3.15", 3 << 8 | 15, &layout_3_13 },
 };
 
 static const char *const names[] = { "leaf", "Work.middle", "outer" };
@@ -139,11 +145,16 @@ static void put_word(uint64_t at, uint64_t value)
 		put(at, value, sizeof(value));
 }
 
+static uint64_t state_word(unsigned state)
+{
+	return (uint64_t)state << (layout->text_shift ? layout->text_shift : 2);
+}
+
 /* `state` as the object has it: bytes a character, compact, ASCII. */
 static void put_text(uint64_t at, const char *text, unsigned state)
 {
 	put_word(at + layout->object_head, strlen(text));
-	put(at + layout->object_head + 16u, (uint64_t)state << 2, 4);
+	put(at + layout->object_head + 16u, state_word(state), 4);
 	uint64_t to = at + (state & 16 ? layout->text_ascii : layout->text_compact);
 	memcpy(data + (to - DATA), text, strlen(text));
 }
@@ -162,7 +173,14 @@ static void put_frame(unsigned n, uint64_t previous, uint64_t owner)
 {
 	put_word(FRAME(n) + layout->frame_code, CODE(n));
 	put_word(FRAME(n) + layout->frame_previous, previous);
-	put_word(FRAME(n) + layout->frame_instr, CODE(n) + layout->code_instr + 2 * (5 + n));
+	uint64_t begin = CODE(n) + layout->code_instr;
+	if (layout->code_copies) {
+		begin = COPY(n);
+		put(FRAME(n) + layout->frame_copy, 1, 4);
+		put_word(CODE(n) + layout->code_copies, COPIES(n));
+		put_word(COPIES(n) + 16, COPY(n));
+	}
+	put_word(FRAME(n) + layout->frame_instr, begin + 2 * (5 + n));
 	put(FRAME(n) + layout->frame_owner, owner, 1);
 }
 
@@ -178,17 +196,19 @@ static void put_frames_3_11(void)
 	}
 }
 
-static void put_frames_3_13(void)
+static void put_frames_3_13(uint64_t bottom)
 {
 	put_frame(0, FRAME(1), 0);
 	put_frame(1, OWNER(0), 0);
 	put_frame(2, OWNER(1), 0);
 	put_word(THREAD + layout->thread_frame, FRAME(0));
 	for (unsigned n = 0; n < 2; n++) {
-		put_word(OWNER(n) + layout->frame_previous, n ? 0 : FRAME(2));
+		put_word(OWNER(n) + layout->frame_previous, n ? bottom : FRAME(2));
 		*world_word(OWNER(n) + (layout->frame_owner & ~7u)) =
 			3ULL << (layout->frame_owner & 7) * 8;
 	}
+	if (bottom)
+		put(bottom + layout->frame_owner, 4, 1);
 }
 
 static void put_threads(void)
@@ -210,6 +230,11 @@ static void begin(const struct version *v)
 {
 	const struct unwind_rule rule = { UNWIND_CFA_SP, UNWIND_FP_SAME, LOOP_BYTES, 0, -8 };
 	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule }, { 0x200, rule_stop } };
+	layout_3_14_free = layout_3_13_free;
+	layout_3_14_free.text_shift = 8;
+	layout_3_14_free.frame_owner = 78;
+	layout_3_14_free.frame_copy = 72;
+	layout_3_14_free.code_copies = 232;
 	begin_with(NULL, 0);
 	struct file_slot *slot = world_publish(
 		0, FILE_ID, TEXT_OFFSET >> UNWIND_PAGE_SHIFT, rows, ARRAY_COUNT(rows), false);
@@ -238,7 +263,7 @@ static void begin(const struct version *v)
 	if (v->layout == &layout_3_11)
 		put_frames_3_11();
 	else
-		put_frames_3_13();
+		put_frames_3_13(v->number == (3 << 8 | 15) ? BOTTOM : 0);
 }
 
 static void end(void)
@@ -491,7 +516,7 @@ static void copies_texts_within_their_limits(void **state)
 		FOR_EACH_CASE (c, text_cases) {
 			begin(v);
 			put_word(NAME(0) + layout->object_head, c->length);
-			put(NAME(0) + layout->object_head + 16u, (uint64_t)c->state << 2, 4);
+			put(NAME(0) + layout->object_head + 16u, state_word(c->state), 4);
 			put_word(LINES + layout->object_head, c->length);
 			const struct event_sample *s = take();
 			const struct event_code *e = told(frame_code(user_frame(s, 0)));

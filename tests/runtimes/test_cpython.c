@@ -15,7 +15,7 @@ struct made {
 	const char *constants; /* .rodata */
 	size_t constants_len;
 	uint32_t version;        /* Py_Version; 0: the file has none */
-	const uint64_t *offsets; /* 49 numbers at _PyRuntime */
+	const uint64_t *offsets; /* 57 numbers at _PyRuntime */
 	bool no_runtime, no_loop, no_symbol, old;
 };
 
@@ -44,7 +44,7 @@ static void make(struct gen_elf *g, const struct made *m)
 	} rodata = { .version = m->version };
 	struct {
 		char cookie[8];
-		uint64_t numbers[49];
+		uint64_t numbers[57];
 	} runtime = { .cookie = "xdebugp" };
 	if (m->constants)
 		memcpy(rodata.constants, m->constants, m->constants_len);
@@ -118,7 +118,7 @@ static void knows_old_versions_by_their_constants(void **state)
 static void takes_later_offsets_from_the_file(void **state)
 {
 	(void)state;
-	uint64_t n[49] = { [1] = 0,
+	uint64_t n[57] = { [1] = 0,
 		[4] = 808,
 		[7] = 7272,
 		[8] = 7344,
@@ -144,12 +144,27 @@ static void takes_later_offsets_from_the_file(void **state)
 	CHECK(r.version == 0x30e && l->frames == CPYTHON_OWNED && l->gil_holder == 8);
 	CHECK(l->runtime_head == 808 && l->thread_frame == 72 && l->frame_owner == 74);
 	CHECK(l->code_name == 128 && l->code_instr == 208 && l->owner_loop == 3);
+	/* 3.15 has more numbers of a thread, 8 of them in front of its frames'. */
+	uint64_t later[57] = { [4] = 936,
+		[25] = 72,
+		[29] = 176,
+		[39] = 8,
+		[41] = 56,
+		[43] = 74,
+		[49] = 128,
+		[50] = 136,
+		[55] = 208 };
+	const struct made m15 = { .version = 0x030f02f0, .offsets = later };
+	CHECK_OK(find(&m15, &r, &e), &e);
+	CHECK(r.version == 0x30f && l->runtime_head == 936 && l->thread_id == 176);
+	CHECK(l->frame_owner == 74 && l->code_lines == 136 && l->code_instr == 208);
 }
 
 static void knows_objects_without_a_global_lock(void **state)
 {
 	(void)state;
-	uint64_t n[49] = { [1] = 1, [34] = 128, [36] = 144, [37] = 152, [38] = 84, [42] = 216 };
+	uint64_t n[57] = { [1] = 1, [34] = 128, [36] = 144, [37] = 152, [38] = 84, [42] = 216 };
+	uint64_t of_314[57] = { [1] = 1, [37] = 72, [47] = 224, [48] = 232 };
 	struct runtime_record r = { 0 };
 	struct err e = { 0 };
 	const struct made m = { .version = 0x030d05f0, .offsets = n };
@@ -157,6 +172,10 @@ static void knows_objects_without_a_global_lock(void **state)
 	const struct cpython_layout *l = &r.layout.cpython;
 	CHECK(l->object_head == CPYTHON_HEAD_FREE_BYTES && l->code_lines == 152);
 	CHECK(l->text_ascii == 56 && l->text_compact == 72);
+	CHECK(!l->code_copies && !l->text_shift);
+	const struct made later = { .version = 0x030e00f0, .offsets = of_314 };
+	CHECK_OK(find(&later, &r, &e), &e);
+	CHECK(l->frame_copy == 72 && l->code_copies == 232 && l->text_shift == 8);
 	n[1] = 0; /* with one, no code object is read so far */
 	CHECK(find(&m, &r, &e) == E_UNSUPPORTED);
 }
@@ -178,22 +197,22 @@ static void refuses(const struct made *m, enum status want, const char *text)
 static void refuses_what_it_does_not_know(void **state)
 {
 	(void)state;
-	uint64_t n[49] = { [23] = CPYTHON_THREAD_BYTES - 7 };
-	uint64_t huge[49] = { [4] = UINT64_MAX };
-	uint64_t free_threaded[49] = { [1] = 1 };
+	uint64_t n[57] = { [23] = CPYTHON_THREAD_BYTES - 7 };
+	uint64_t huge[57] = { [4] = UINT64_MAX };
+	uint64_t free_threaded[57] = { [1] = 1, [37] = CPYTHON_FRAME_BYTES };
 	refuses(&(struct made){ .no_runtime = true }, E_NOTFOUND, "no runtime");
 	refuses(&(struct made){ .no_runtime = true, .old = true }, E_UNSUPPORTED, "before 3.7");
 	refuses(&(struct made){ CONST("nothing") }, E_UNSUPPORTED, "does not say its version");
 	refuses(&(struct made){ CONST("python3.8 python3.9") }, E_UNSUPPORTED, "not say");
 	refuses(&(struct made){ CONST("python3.6") }, E_UNSUPPORTED, "3.6 is not known");
-	refuses(&(struct made){ .version = 0x030f00f0 }, E_UNSUPPORTED, "3.15 is not known");
+	refuses(&(struct made){ .version = 0x031000f0 }, E_UNSUPPORTED, "3.16 is not known");
 	refuses(&(struct made){ .version = 0x020700f0 }, E_UNSUPPORTED, "2.7");
 	refuses(&(struct made){ .version = 0x030b00b1 }, E_UNSUPPORTED, "before its release");
 	refuses(&(struct made){ CONST("python3.9"), .no_loop = true }, E_UNSUPPORTED, "loop");
 	refuses(&(struct made){ .version = 0x030d00f0, .offsets = n }, E_UNSUPPORTED, "offset");
 	refuses(&(struct made){ .version = 0x030d00f0, .offsets = huge }, E_UNSUPPORTED, "offset");
 	refuses(&(struct made){ .version = 0x030e00f0, .offsets = free_threaded }, E_UNSUPPORTED,
-		"free-threaded");
+		"offset");
 }
 
 static void finds_the_root_by_its_section(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * python: the frames of CPython, 3.7 to 3.14, found from the mapping of its code alone.
+ * python: the frames of CPython, 3.7 to 3.15, found from the mapping of its code alone.
  *
  * _PyRuntime is at a fixed distance from the code; from it lead the interpreters to their threads.
  * This thread's state is the one whose thread_id is the thread pointer: the state of the global
@@ -155,11 +155,15 @@ static __always_inline void python_look(
 		w->runtime.owner = PYTHON_OWNER_IS_LOOP;
 		return;
 	}
+	__u64 previous = block_word(s->block, PYTHON_FRAME_WORDS, l->frame_previous);
 	if (block_byte(s->block, PYTHON_FRAME_WORDS, l->frame_owner) >= l->owner_loop) {
 		w->runtime.owner = frame;
+		/* From 3.15 on the outermost one is in the thread's state, and no loop has it. */
+		if (!previous && frame == w->runtime.frame)
+			w->runtime.frame = 0;
 		return;
 	}
-	w->runtime.look = block_word(s->block, PYTHON_FRAME_WORDS, l->frame_previous);
+	w->runtime.look = previous;
 	w->runtime.stage = RUNTIME_LOOK;
 }
 
@@ -181,6 +185,8 @@ static __always_inline __u32 python_copy_text(struct event_code *e, const struct
 	if (!read_user(&text, sizeof(text), at + l->object_head))
 		return 0;
 	__u32 state = text.state >> PYTHON_TEXT_STATE_SHIFT;
+	if (l->text_shift)
+		state = text.state >> (l->text_shift & 31);
 	if (!(state & PYTHON_TEXT_COMPACT) || text.length == 0)
 		return 0;
 	*unit = state & PYTHON_TEXT_UNIT;
@@ -262,7 +268,13 @@ static __always_inline __u64 python_position(
 		return (__u64)block_half(s->block, PYTHON_FRAME_WORDS, l->frame_instr) *
 		       l->instr_unit / 2;
 	__u64 at = block_word(s->block, PYTHON_FRAME_WORDS, l->frame_instr);
-	return (at - (code + l->code_instr)) >> 1;
+	__u64 begin = code + l->code_instr;
+	if (l->code_copies) {
+		__u32 copy = block_half(s->block, PYTHON_FRAME_WORDS, l->frame_copy);
+		__u64 copies = runtime_word(code + l->code_copies);
+		begin = runtime_word(copies + 8 + (__u64)copy * sizeof(__u64));
+	}
+	return (at - begin) >> 1;
 }
 
 /* The frame in s->block ends its run. 1: it is the loop's own, and not shown. */
