@@ -251,7 +251,7 @@ void http_finish(struct http_stream *s, const struct http_header *trailers, size
 	if (s->conn->h2)
 		http_h2_finish(s, trailers, trailer_count);
 	else
-		http_h1_finish(s);
+		http_h1_finish(s, trailers, trailer_count);
 }
 
 void http_abort(struct http_stream *s)

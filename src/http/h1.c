@@ -258,11 +258,15 @@ void http_h1_write(struct http_stream *s, const void *bytes, size_t len, struct 
 		put_str(c, STR("\r\n"));
 }
 
-void http_h1_finish(struct http_stream *s)
+void http_h1_finish(struct http_stream *s, const struct http_header *trailers, size_t count)
 {
 	struct http_conn *c = s->conn;
-	if (s->chunked_out)
-		put_str(c, STR("0\r\n\r\n"));
+	if (s->chunked_out) {
+		put_str(c, STR("0\r\n"));
+		for (size_t i = 0; i < count; i++)
+			put_header(c, &trailers[i]);
+		put_str(c, STR("\r\n"));
+	}
 	if (!s->whole)
 		c->closing = c->linger = true;
 	else if (!c->keep_alive || c->draining)

@@ -129,8 +129,8 @@ void http_respond(struct http_stream *s, int http_status, const struct http_head
 void http_write(struct http_stream *s, const void *bytes, size_t len);
 /* The same without a copy: the buffer's memory is taken over, and it is left empty. */
 void http_write_buf(struct http_stream *s, struct buf *b);
-/* Trailers are sent over HTTP/2 only. Finished before the request is whole: the rest of it is
- * dropped, and a connection of HTTP/1 ends. */
+/* Trailers follow a body of unknown length, but not over HTTP/1.0. Finished before the request is
+ * whole: the rest of it is dropped, and a connection of HTTP/1 ends. */
 void http_finish(struct http_stream *s, const struct http_header *trailers, size_t trailer_count);
 /* Answer nothing: reset the stream (HTTP/1: end the connection). Answered already, over HTTP/2:
  * wait no longer for the rest of the request. */

@@ -167,7 +167,7 @@ size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len);
 void http_h1_respond(struct http_stream *s, int http_status, const struct http_header *headers,
 	size_t header_count, int64_t content_length);
 void http_h1_write(struct http_stream *s, const void *bytes, size_t len, struct buf *take);
-void http_h1_finish(struct http_stream *s);
+void http_h1_finish(struct http_stream *s, const struct http_header *trailers, size_t count);
 
 NODISCARD enum status http_h2_start(struct http_conn *c);
 void http_h2_feed(struct http_conn *c, const uint8_t *p, size_t len);

@@ -67,7 +67,10 @@ static void set_deadline(struct net_exchange *x)
 static bool check_type(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
-	if (x->framing == NET_GRPC && h->version != HTTP_2) {
+	/* A call of one message is answered on HTTP/1.1, too, with trailers behind the last chunk:
+	 * profilecli asks so where there is no TLS. */
+	if (x->framing == NET_GRPC &&
+		(h->version == HTTP_1_0 || (h->version != HTTP_2 && x->route->stream_fn))) {
 		err_set(&e, E_UNSUPPORTED, "gRPC needs HTTP/2; gRPC-Web and Connect do not");
 		x->framing = NET_PLAIN;
 		net_exchange_refuse(x, 415, E_UNSUPPORTED, &e);

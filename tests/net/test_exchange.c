@@ -34,7 +34,8 @@ static const struct { const char *name, *request, *status, *contains; } cases[] 
 	{ "retry after", HEAD("GET /fail") "\r\n", "429", "retry-after: 5\r\n" },
 	{ "malformed", "GET / HTTP/1.1\nhost: h\n\n", "400", "connection: close\r\n" },
 	{ "rpc without a framing", HEAD("POST /t.Test/Echo") "content-length: 0\r\n\r\n", "415", "application/grpc-web" },
-	{ "gRPC over HTTP/1", HEAD("POST /t.Test/Echo") "content-type: application/grpc\r\ncontent-length: 0\r\n\r\n", "415", "HTTP/2" },
+	{ "gRPC over HTTP/1.1", HEAD("POST /t.Test/Echo") "content-type: application/grpc\r\ncontent-length: 0\r\n\r\n", "200", "grpc-status: 3\r\n" },
+	{ "gRPC over HTTP/1.0", "POST /t.Test/Echo HTTP/1.0\r\ncontent-type: application/grpc\r\ncontent-length: 0\r\n\r\n", "415", "HTTP/2" },
 	{ "plain route as an rpc", HEAD("POST /echo") "content-type: application/grpc-web\r\ncontent-length: 0\r\n\r\n", "200", "grpc-status: 12\r\n" },
 };
 /* clang-format on */

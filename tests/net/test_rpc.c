@@ -138,6 +138,8 @@ static void frames_answers(void **state)
 		{ "web error", "/t.Test/Fail", "application/grpc-web", "\0\0\0\0\0", 5, "HTTP/1.1 200 ", "grpc-status: 8\r\ngrpc-message: too much of \"it\" %C3%A9\r\n", 0 },
 		{ "web unknown", "/t.Test/None", "application/grpc-web", "\0\0\0\0\0", 5, "HTTP/1.1 200 ", "grpc-status: 12\r\ngrpc-message: unknown method /t.Test/None\r\n", 0 },
 		{ "web bad", "/t.Test/Echo", "application/grpc-web", "", 0, "HTTP/1.1 200 ", "grpc-status: 3\r\ngrpc-message: the request has no whole message\r\n", 0 },
+		{ "gRPC over HTTP/1.1", "/t.Test/Echo", "application/grpc", "\0\0\0\0\3abc", 8, "content-type: application/grpc\r\n", "\r\n\r\n8\r\n\0\0\0\0\3abc\r\n0\r\ngrpc-status: 0\r\n\r\n", 38 },
+		{ "its error", "/t.Test/Fail", "application/grpc", "\0\0\0\0\0", 5, "grpc-status: 8\r\ngrpc-message: too much of \"it\" %C3%A9\r\n", "content-length: 0\r\nconnection: close\r\n\r\n", 0 },
 		{ "connect", "/t.Test/Echo", "application/proto", "abc", 3, "content-type: application/proto\r\n", "\r\n\r\nabc", 7 },
 		{ "connect error", "/t.Test/Fail", "application/proto", "", 0, "HTTP/1.1 429 ", "{\"code\":\"resource_exhausted\",\"message\":\"too much of \\\"it\\\" \xC3\xA9\"}", 0 },
 		{ "connect unknown", "/t.Test/None", "application/proto", "", 0, "HTTP/1.1 501 ", "{\"code\":\"unimplemented\",\"message\":\"unknown method /t.Test/None\"}", 0 },
