@@ -562,9 +562,12 @@ static bool has_early_byte(struct builder *b, uint64_t begin, uint64_t end)
 	       b->machine->find_sigreturn(code, len, &found_len) == 1;
 }
 
-/* What makecontext() has a new stack return to (glibc's __start_context): its call frame
- * information says nothing, and is wrong. Looked for where the file is not large. */
-static bool is_start_of_context(
+enum start { START_NONE, START_CONTEXT, START_THREAD };
+
+/* Where a stack begins, by code whose call frame information says nothing, and is wrong: what
+ * makecontext() has a new stack return to (glibc's __start_context), and a thread's first function
+ * (Zig's clone). Looked for where the file is not large. */
+static enum start find_start(
 	struct builder *b, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
 {
 	uint8_t code[START_CODE_BYTES_MAX];
@@ -573,8 +576,10 @@ static bool is_start_of_context(
 		fde->instructions.len > START_CFI_BYTES_MAX ||
 		objfile_size(b->obj) > START_FILE_BYTES_MAX || !work_add_read(&b->work, len) ||
 		objfile_read(b->obj, begin, code, len, NULL) != OK)
-		return false;
-	return b->machine->is_context_start(code, len);
+		return START_NONE;
+	if (b->machine->is_context_start(code, len))
+		return START_CONTEXT;
+	return b->machine->is_thread_start(code, len) ? START_THREAD : START_NONE;
 }
 
 /* Function f up to `limit` at most, after what ends at `at`; returns its end. */
@@ -597,7 +602,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	reread(b, f, &cie, &fde);
 	uint64_t end = begin + MIN(fde.length, limit - begin);
 	/* A return into the trampoline is looked up by the byte before it. */
-	bool is_start = begin > at && is_start_of_context(b, &fde, begin, end);
+	enum start start = find_start(b, &fde, begin, end);
+	bool is_start = start == START_CONTEXT && begin > at;
 	uint64_t first = begin;
 	if (is_start || (cie->is_signal && begin > at))
 		first -= !cie->is_signal || !has_early_byte(b, begin, end);
@@ -606,6 +612,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 		put_returned_to(b, first, begin, UNWIND_CFA_STOP);
 	else if (cie->is_signal && begin > at)
 		put_returned_to(b, first, first + 1, UNWIND_CFA_SIGNAL);
+	else if (start == START_THREAD)
+		code_put_gap(&b->code, begin, end, b->pages);
 	else
 		put_function(b, &b->sources[f->source].section, cie, &fde, begin, end);
 	return end;

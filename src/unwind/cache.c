@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define CACHE_MAGIC STR("firnunw\n")
-#define CACHE_VERSION 11
+#define CACHE_VERSION 12
 #define HEADER_BYTES 64
 #define DIRECTORY_ENTRY_BYTES 8
 #define TRAILER_BYTES 4

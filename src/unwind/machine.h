@@ -37,6 +37,9 @@ struct unwind_machine {
 	/* Is it the function that a context of makecontext() returns to, and whose caller is none?
 	 * NULL: not known for this machine. */
 	bool (*is_context_start)(const uint8_t *code, size_t len);
+	/* Does it make a thread, and call its function with a frame pointer of zero? Set where
+	 * is_context_start is. */
+	bool (*is_thread_start)(const uint8_t *code, size_t len);
 	/* Offset of the first signal return in code, or -1; *out_len: its length. */
 	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
 	/* Does code begin as a program's entry does, which takes its arguments from the stack? */

@@ -349,6 +349,18 @@ bool x86_is_context_start(const uint8_t *code, size_t len)
 	return memmem(code, len, form, sizeof(form)) != NULL;
 }
 
+bool x86_is_thread_start(const uint8_t *code, size_t len)
+{
+	/* mov $SYS_clone, %eax; then syscall, and xor %ebp, %ebp in the thread */
+	static const uint8_t number[] = { 0xb8, 0x38, 0, 0, 0 }, call[] = { 0x0f, 0x05 },
+			     clear[] = { 0x31, 0xed };
+	const uint8_t *end = code + len;
+	if (len < sizeof(number) || memcmp(code, number, sizeof(number)) != 0)
+		return false;
+	const uint8_t *at = memmem(code, len, call, sizeof(call));
+	return at && memmem(at, (size_t)(end - at), clear, sizeof(clear));
+}
+
 bool x86_is_entry(const uint8_t *code, size_t len)
 {
 	/* clang-format off */
@@ -439,6 +451,7 @@ const struct unwind_machine x86_machine = {
 	.is_eh_return = x86_is_eh_return,
 	.find_context = x86_find_context,
 	.is_context_start = x86_is_context_start,
+	.is_thread_start = x86_is_thread_start,
 	.find_sigreturn = x86_find_sigreturn,
 	.is_entry = x86_is_entry,
 	.entry_bytes = x86_entry_bytes,

@@ -18,6 +18,7 @@ bool x86_is_eh_return(struct str instructions);
 bool x86_find_context(
 	const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
 bool x86_is_context_start(const uint8_t *code, size_t len);
+bool x86_is_thread_start(const uint8_t *code, size_t len);
 bool x86_is_entry(const uint8_t *code, size_t len);
 /* Where, in code that begins with making a frame (crt's _init and _fini, which have no call frame
  * information), the frame is there: [*out_from, *out_to) have *out_bytes on the stack. False: the

@@ -301,6 +301,31 @@ static void a_context_begins_at_the_root(void **state)
 	}
 }
 
+/* Zig's clone, whose call frame information is only that it has some. */
+static void a_thread_begins_at_the_root(void **state)
+{
+	(void)state;
+	static const uint8_t code[] = { 0xb8, 0x38, 0, 0, 0, 0x49, 0x89, 0xf9, 0x48, 0x83, 0xee, 8,
+		0x48, 0x89, 0x0e, 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x75, 0x0d, 0x31, 0xed, 0x5f, 0x41,
+		0xff, 0xd1, 0xb8, 0x3c, 0, 0, 0, 0x0f, 0x05, 0xc3 };
+	const uint64_t call = TEXT + 0x210 + 27; /* its last byte: what a return is looked up by */
+	for (int way = 0; way < 2; way++) {
+		struct made m;
+		begin(&m);
+		memcpy(m.code + 0x210, code, sizeof(code));
+		m.code[0x211] = way == 1 ? 0x39 : 0x38; /* another system call */
+		function(&m, TEXT + 0x200, 0x10, 16);
+		gen_fde(&m.c, m.cie, TEXT + 0x210, sizeof(code), NULL, 0);
+		function(&m, TEXT + 0x210 + sizeof(code), 0x10, 16);
+		CHECK_OK(finish(&m), &m.e);
+		CHECK(cfa_at(&m, call) == (way ? UNWIND_CFA_SP : UNWIND_CFA_STOP));
+		CHECK(cfa_at(&m, TEXT + 0x210) == UNWIND_CFA_SP); /* the caller's side */
+		CHECK(cfa_off_at(&m, TEXT + 0x210) == 8);
+		CHECK(cfa_at(&m, TEXT + 0x210 + sizeof(code)) == UNWIND_CFA_SP);
+		end(&m);
+	}
+}
+
 static void a_signal_return_beside_a_signal_function(void **state)
 {
 	(void)state;
@@ -486,6 +511,7 @@ TEST_MAIN(cmocka_unit_test(functions_and_gaps), cmocka_unit_test(functions_in_an
 	cmocka_unit_test(signal_returns_are_a_byte_longer),
 	cmocka_unit_test(a_signal_function_with_the_byte_before_it),
 	cmocka_unit_test(a_context_begins_at_the_root),
+	cmocka_unit_test(a_thread_begins_at_the_root),
 	cmocka_unit_test(a_signal_return_beside_a_signal_function),
 	cmocka_unit_test(plt_without_information),
 	cmocka_unit_test(debug_frame_serves_where_eh_frame_is_missing),
