@@ -226,6 +226,42 @@ static enum status find_lost_ids(struct decoder *d)
 	return each_element(d, PPROF_LOCATION, read_lost_id);
 }
 
+/* Append `s` without its "[go.shape.…]"; one that does not end stays. */
+static void put_without_shapes(struct buf *out, struct str s)
+{
+	const struct str shape = STR("[go.shape.");
+	size_t begin = 0; /* of what is not copied yet */
+	for (size_t i = 0; i < s.len; i++) {
+		if (s.p[i] != '[' || !str_starts(str_sub(s, i, s.len), shape))
+			continue;
+		size_t end = i;
+		for (uint32_t depth = 0; end < s.len; end++) {
+			depth += s.p[end] == '[';
+			depth -= s.p[end] == ']';
+			if (depth == 0)
+				break;
+		}
+		if (end == s.len)
+			break;
+		buf_str(out, str_sub(s, begin, i - begin));
+		begin = end + 1;
+		i = end;
+	}
+	buf_str(out, str_sub(s, begin, s.len));
+}
+
+static enum status drop_shapes(struct decoder *d, uint32_t *name)
+{
+	struct str s = profile_str(d->out, *name);
+	if (str_index(s, '[') == s.len)
+		return OK;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&text, s.len);
+	put_without_shapes(&text, s);
+	enum status st = buf_status(&text);
+	return st == OK ? profile_add_string(d->out, buf_view(&text), name) : st;
+}
+
 static enum status decode_function(struct decoder *d, struct str bytes, size_t index)
 {
 	uint64_t id = 0, texts[3] = { 0 };
@@ -260,7 +296,17 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 		(str_starts(name, STR("<")) || str_starts(name, STR("function <"))))
 		fn.system_name = fn.name; /* as it was before encode.c left it out */
 	uint32_t place;
-	enum status s = profile_add_function(d->out, &fn, &place);
+	enum status s = OK;
+	if (d->options->without_go_shapes) {
+		bool same = fn.system_name == fn.name;
+		s = drop_shapes(d, &fn.name);
+		if (s == OK && !same)
+			s = drop_shapes(d, &fn.system_name);
+		else
+			fn.system_name = fn.name;
+	}
+	if (s == OK)
+		s = profile_add_function(d->out, &fn, &place);
 	if (s != OK)
 		return not_added(d, s, PPROF_FUNCTION, index);
 	return id_add(d, &d->functions, PPROF_FUNCTION, id, place);

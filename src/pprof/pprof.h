@@ -37,6 +37,9 @@ struct pprof_options {
 	/* Pyroscope's SDK for .NET before 2023 left out the ids of all functions: each has the id
 	 * of the location in the same place. */
 	bool lost_function_ids;
+	/* "f[go.shape.int].func1" is "f.func1": Go names any instance of f, not the one that was
+	 * called (golang/go issue 64528). */
+	bool without_go_shapes;
 	bool is_vaddr; /* addresses are those of the ELF files already */
 	/* None, or one for each mapping: addresses become those of the ELF files. */
 	const struct pprof_segment *segments;

@@ -97,6 +97,7 @@ static enum status read_pprof(struct ingest *in, struct str packed)
 	struct pprof_options options = { .name = STR("unknown"),
 		.time_ns = in->from_ns,
 		.profile_id_is_span = true,
+		.without_go_shapes = true,
 		.lost_function_ids = str_eq(in->q->spy, STR("dotnetspy")) };
 	struct added a = { (uint32_t)in->out->heads.len, in->out->samples.len };
 	struct made made = { .from_ns = in->from_ns,

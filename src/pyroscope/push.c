@@ -91,7 +91,9 @@ static enum status read_sample(
 static enum status read_series(struct push *p, const struct pb_field *field)
 {
 	struct series_labels labels = { .count = 0 };
-	struct pprof_options options = { .time_ns = p->now_ns, .profile_id_is_span = true };
+	struct pprof_options options = {
+		.time_ns = p->now_ns, .profile_id_is_span = true, .without_go_shapes = true
+	};
 	struct reader r = pb_message(field);
 	struct pb_field f;
 	enum status s = OK;

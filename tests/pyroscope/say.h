@@ -59,12 +59,13 @@ static inline void say_pair(struct buf *b, uint32_t field, uint64_t x, uint64_t 
 struct pprof_example {
 	const char *a, *b; /* b NULL: one type only */
 	int64_t time_ns, duration_ns;
-	bool lost_ids; /* of functions */
+	bool lost_ids;        /* of functions */
+	const char *function; /* NULL: "main" */
 };
 static inline void say_pprof(struct buf *b, const struct pprof_example *x)
 {
-	const char *const strings[] = { "", x->a, "count", x->b ? x->b : "", "nanoseconds", "main",
-		"profile_id", "abc" };
+	const char *const strings[] = { "", x->a, "count", x->b ? x->b : "", "nanoseconds",
+		x->function ? x->function : "main", "profile_id", "abc" };
 	uint64_t values[] = { 5, 7 };
 	say_pair(b, 1, 1, 2);
 	if (x->b)

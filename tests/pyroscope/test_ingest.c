@@ -159,6 +159,41 @@ static void reads_bodies(void **state)
 	}
 }
 
+/* Go names any instance of a generic function. */
+static void leaves_out_shapes_of_go(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *want;
+	} cases[] = {
+		{ "a.f[go.shape.int].func1", " a.f.func1\n" },
+		{ "a.(*T[go.shape.struct { x []int },go.shape.[4]uint8]).m[go.shape.int]",
+			" a.(*T).m\n" },
+		{ "[go.shape.int]", " \n" },
+		{ "a.f[int]", " a.f[int]\n" },
+		{ "std::f[abi:cxx11]", " std::f[abi:cxx11]\n" },
+		{ "a.f[go.shape.int", " a.f[go.shape.int\n" },
+		{ "a[go.shape.x].b[go.shape.[", " a.b[go.shape.[\n" },
+	};
+	CLEANUP(buf_deinit) struct buf b;
+	CLEANUP(buf_deinit) struct buf text;
+	buf_init(&b, 65536);
+	buf_init(&text, 65536);
+	FOR_EACH_CASE (c, cases) {
+		CLEANUP(profile_deinit) struct profile p = { 0 };
+		struct err e = { 0 };
+		struct pyroscope_ingest q = {
+			.name = STR("app"), .format = STR("pprof"), .from = STR("1700000000")
+		};
+		buf_clear(&b);
+		say_pprof(&b, &(struct pprof_example){ .a = "cpu", .function = c->name });
+		CHECK_OK(profile_init(&p, MEMORY), &e);
+		CHECK_OK(pyroscope_ingest_decode(&q, buf_view(&b), NOW, &p, &e), &e);
+		CHECK_OK(profile_validate(&p, &e), &e);
+		CHECK_CASE(c, str_ends(say(&text, &p), str_of(c->want)));
+	}
+}
+
 /* .NET's old SDK: functions have no ids, and dashes are in sample types. */
 static void mends_what_dotnet_sends(void **state)
 {
@@ -312,6 +347,6 @@ static void needs_a_name(void **state)
 	CHECK(strstr(e.text, "name: "));
 }
 
-TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(mends_what_dotnet_sends),
-	cmocka_unit_test(reads_jfr), cmocka_unit_test(limits_what_is_unpacked),
-	cmocka_unit_test(needs_a_name))
+TEST_MAIN(cmocka_unit_test(reads_bodies), cmocka_unit_test(leaves_out_shapes_of_go),
+	cmocka_unit_test(mends_what_dotnet_sends), cmocka_unit_test(reads_jfr),
+	cmocka_unit_test(limits_what_is_unpacked), cmocka_unit_test(needs_a_name))
