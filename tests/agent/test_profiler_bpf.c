@@ -13,7 +13,7 @@
 
 static __u32 generation_of(const struct inode *inode)
 {
-	return inode_generation(vma_search_at(VMA_SEARCH_PROCESS), (uintptr_t)inode);
+	return inode_generation(vma_search_at(VMA_SEARCH_PROCESS), (uintptr_t)inode, false);
 }
 
 /* ---- tables ---- */

@@ -148,6 +148,26 @@ static void learns_of_new_files(void **state)
 	world_end();
 }
 
+/* A compiler that writes its code there changes the time with each page. */
+static void knows_memory_that_was_written_to(void **state)
+{
+	(void)state;
+	for (int in_memory = 0; in_memory < 2; in_memory++) {
+		begin_with(stop, 1);
+		world.super.s_flags = in_memory ? KERNEL_SB_KERNMOUNT : 0;
+		settings.seen_enabled = 0;
+		CHECK(searches() == 1);
+		world.inodes[0].i_mtime_nsec++;
+		world.inodes[0].i_size++;
+		CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end ==
+			(in_memory ? STACK_END_ROOT : STACK_END_NO_FILE));
+		CHECK(counted()->vma_walks == (in_memory ? 1 : 2));
+		world.inodes[0].i_generation++; /* the number is another file's */
+		CHECK(world_sample(CALLEE, SP0, 0)->h.stack_end == STACK_END_NO_FILE);
+		world_end();
+	}
+}
+
 /* More mappings than are kept, over and over: each frame is of the file it is of. */
 static void keeps_the_last_ones(void **state)
 {
@@ -184,4 +204,4 @@ TEST_MAIN(cmocka_unit_test(keeps_what_nobody_changed),
 	cmocka_unit_test(searches_again_for_another_process),
 	cmocka_unit_test(sees_what_lies_there_now),
 	cmocka_unit_test(believes_no_slot_that_is_not_live), cmocka_unit_test(learns_of_new_files),
-	cmocka_unit_test(keeps_the_last_ones))
+	cmocka_unit_test(knows_memory_that_was_written_to), cmocka_unit_test(keeps_the_last_ones))

@@ -64,6 +64,7 @@ struct mm_struct {
 
 struct super_block {
 	__u32 s_dev;
+	unsigned long s_flags;
 };
 
 struct inode {
@@ -197,7 +198,8 @@ struct bpf_perf_event_data {
 #define KERNEL_TASK_UNINTERRUPTIBLE 0x0002
 #define KERNEL_TASK_DEAD 0x0080
 #define KERNEL_TASK_WAKING 0x0200
-#define KERNEL_VM_EXEC 0x00000004 /* include/linux/mm.h */
+#define KERNEL_VM_EXEC 0x00000004     /* include/linux/mm.h */
+#define KERNEL_SB_KERNMOUNT (1 << 22) /* include/linux/fs.h: no file system of users */
 #define KERNEL_PAGE_SHIFT 12
 
 /* Maple tree nodes, include/linux/maple_tree.h: 256 bytes, the type in bits 3 to 6 of the pointer

@@ -66,6 +66,7 @@ static __always_inline void mapping_bind(struct walk *w, struct vma_search *s, s
 		return;
 	}
 	m->inode = vma_file_key(s, file, &key, &generation);
+	m->is_memory = s->is_memory;
 	struct file_slot *slot = file_slot_find(&key, generation, &m->slot);
 	key.generation = generation;
 	if (!slot) {
@@ -97,7 +98,7 @@ static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
 	if (m->kind != MAPPING_FILE || !s || !slot || !*(const volatile __u32 *)&slot->is_live ||
 		slot->key.inode != m->key.inode || slot->key.dev != m->key.dev ||
 		slot->key.generation != m->key.generation ||
-		inode_generation(s, m->inode) != m->key.generation)
+		inode_generation(s, m->inode, (int)m->is_memory) != m->key.generation)
 		return 0;
 	m->file_id = slot->value.file_id;
 	mapping_use_slot(m, slot);

@@ -124,6 +124,7 @@ struct mapping {
 	__u32 sample;        /* the sample that looked at slot and inode last */
 	__u32 runtime;       /* 1 + index of the runtime_record; 0: it holds no runtime */
 	__u64 inode;         /* MAPPING_FILE: its struct inode */
+	__u64 is_memory;     /* MAPPING_FILE: no file system of users has it */
 	struct file_key key; /* as in the slot */
 };
 

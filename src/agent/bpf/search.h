@@ -26,8 +26,9 @@ struct vma_search {
 	__u64 start;
 	__u64 end;
 	__u64 busy;
-	__u64 entry;                       /* of the tree: the node to read next */
-	__u64 last;                        /* the last address that this node tells of */
+	__u64 is_memory; /* the file asked for last: it is in memory of the kernel's */
+	__u64 entry;     /* of the tree: the node to read next */
+	__u64 last;      /* the last address that this node tells of */
 	__u64 copy[STRUCT_COPY_BYTES / 8]; /* of the VMA that was found, then of its inode */
 	__u64 node[MAPLE_NODE_WORDS];      /* a copy of the tree's node */
 };

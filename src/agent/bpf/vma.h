@@ -204,24 +204,31 @@ static __always_inline __u64 generation_mix(__u64 h, __u64 value)
 
 #define INODE_READ(copy, from, field) COPY_READ(copy, from, struct inode, field)
 
-/* Which file the inode is now: its number may have been given again, and a file written over. */
-static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at)
+static __always_inline __u64 generation_mix_time(__u64 h, const __u64 *copy, __u64 at)
 {
-	__u64 h = generation_mix(
-		INODE_READ(copy, at, i_generation), (__u64)INODE_READ(copy, at, i_size));
 	if (bpf_core_field_exists(struct inode, i_mtime_sec)) {
 		h = generation_mix(h, (__u64)INODE_READ(copy, at, i_mtime_sec));
-		h = generation_mix(h, INODE_READ(copy, at, i_mtime_nsec));
-	} else if (bpf_core_field_exists(struct inode___timespec, __i_mtime)) {
+		return generation_mix(h, INODE_READ(copy, at, i_mtime_nsec));
+	}
+	if (bpf_core_field_exists(struct inode___timespec, __i_mtime)) {
 		h = generation_mix(
 			h, (__u64)COPY_READ(copy, at, struct inode___timespec, __i_mtime.tv_sec));
-		h = generation_mix(
+		return generation_mix(
 			h, (__u64)COPY_READ(copy, at, struct inode___timespec, __i_mtime.tv_nsec));
-	} else {
-		h = generation_mix(
-			h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_sec));
-		h = generation_mix(
-			h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_nsec));
+	}
+	h = generation_mix(h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_sec));
+	return generation_mix(h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_nsec));
+}
+
+/* Which file the inode is now: its number may have been given again, and a file written over. In
+ * the kernel's own memory (a memfd) a random number tells the first, and nothing the second: a
+ * compiler that writes its code there changes the time with each page. */
+static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at, int is_memory)
+{
+	__u64 h = generation_mix(0, INODE_READ(copy, at, i_generation));
+	if (!is_memory) {
+		h = generation_mix(h, (__u64)INODE_READ(copy, at, i_size));
+		h = generation_mix_time(h, copy, at);
 	}
 	__u32 generation = (__u32)h;
 	return generation ? generation : 1;
@@ -233,13 +240,13 @@ static __always_inline int inode_copy(__u64 *copy, __u64 inode)
 }
 
 /* Uses s->copy. */
-static __always_inline __u32 inode_generation(struct vma_search *s, __u64 inode)
+static __always_inline __u32 inode_generation(struct vma_search *s, __u64 inode, int is_memory)
 {
-	return inode_copy(s->copy, inode) ? inode_generation_of(s->copy, inode) : 0;
+	return inode_copy(s->copy, inode) ? inode_generation_of(s->copy, inode, is_memory) : 0;
 }
 
 /* The kernel's identity of a file. The generation is returned apart: it is no part of the key. Uses
- * s->copy. */
+ * s->copy, and sets s->is_memory. */
 static __always_inline __u64 vma_file_key(
 	struct vma_search *s, const struct file *file, struct file_key *key, __u32 *generation)
 {
@@ -253,7 +260,8 @@ static __always_inline __u64 vma_file_key(
 	key->inode = INODE_READ(s->copy, inode, i_ino);
 	const struct super_block *super = INODE_READ(s->copy, inode, i_sb);
 	key->dev = BPF_CORE_READ(super, s_dev);
-	*generation = inode_generation_of(s->copy, inode);
+	s->is_memory = (BPF_CORE_READ(super, s_flags) & KERNEL_SB_KERNMOUNT) != 0;
+	*generation = inode_generation_of(s->copy, inode, s->is_memory);
 	return inode;
 }
 

@@ -22,7 +22,7 @@ struct bpf_object;
 #define TABLE_BYTES_LEAST (64u << 20)
 #define TABLE_HOST_PERCENT 1
 /* Of all programs, compiled. */
-#define KERNEL_PROGRAM_BYTES (224u << 10)
+#define KERNEL_PROGRAM_BYTES (256u << 10)
 
 struct mapsizes {
 	uint32_t ring_bytes;   /* a power of two */
