@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// axe-core looks at each view in both themes: nothing serious or critical.
+// axe-core looks at each view in both themes, and as on a phone: nothing serious or critical.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { named } from "./page.mjs";
@@ -10,6 +10,7 @@ const VIEWS = [
 	["?paused=1&filter=only:name:main&group=binary", "[data-testid=filters]"],
 	["?page=compare&paused=1&base_from=now-30m&base_to=now", "[data-testid=verdicts]"],
 	["?paused=1&code=main&code_file=/srv/app/serve.py", ".code-table, .code .blank"],
+	["?paused=1&code=main&code_as=asm", ".code-table, .code .blank"],
 	["?paused=1&view=calls", ".call-box"],
 	["?paused=1&view=time", ".strip"],
 	["?page=fleet", ".spark"],
@@ -31,13 +32,14 @@ async function look(page, source) {
 
 const axeAt = (root) => join(root, "ui/node_modules/axe-core/axe.min.js");
 
-function check(theme) {
+function check(theme, width = 1366) {
 	return async ({ page, url, root }) => {
 		if (!existsSync(axeAt(root))) {
 			throw new Error("axe-core is not installed: npm ci in ui/");
 		}
 		const source = readFileSync(axeAt(root), "utf8");
 		await page.emulateMedia({ colorScheme: theme });
+		await page.setViewportSize({ width, height: 800 });
 		const found = [];
 		for (const [query, shown] of VIEWS) {
 			await page.goto(`${url}/${query}`);
@@ -56,4 +58,5 @@ function check(theme) {
 export const axeChecks = {
 	"axe-core finds nothing serious in any view: light": check("light"),
 	"axe-core finds nothing serious in any view: dark": check("dark"),
+	"axe-core finds nothing serious in any view: on a phone": check("dark", 390),
 };

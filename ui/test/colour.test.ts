@@ -145,6 +145,16 @@ test("one binary, or none, is shown by its packages", () => {
 	assert.ok(new Words(f, "").ofRow(kernel).kernel);
 });
 
+test("where there is neither binary nor package, each function has its word", () => {
+	const f = grow([["main", "net.read"], ["main", "a.out+0x1f"]]);
+	f.strings[f.binary[nodeNamed(f, "main")]!] = "";
+	const words = new Words(f, "");
+	assert.equal(words.word(nodeNamed(f, "main")), "main");
+	assert.equal(words.word(nodeNamed(f, "net.read")), "net");
+	assert.equal(words.word(nodeNamed(f, "a.out+0x1f")), "", "an address is no word");
+	assert.equal(words.ofRow({ name: "main", binary: "", kind: "native" }).word, "main");
+});
+
 test("a column names the kernel by its name, and a binary by its file", () => {
 	assert.equal(binaryText("[kernel.kallsyms]"), "kernel");
 	assert.equal(binaryText("vmlinux"), "kernel");

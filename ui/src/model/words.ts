@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * What frames are coloured by: their binary; where there is none, or where one binary is nearly all
- * there is, the package of the function.
+ * there is, the package of the function; where there is neither, as in a file of folded stacks, the function.
  */
 import { type Flame, Kind } from "./flame.ts";
 import { placeOf } from "./names.ts";
@@ -23,6 +23,11 @@ export function packageOf(name: string): string {
 		return path.at(-2) ?? first;
 	}
 	return /(::|\.)/.test(path.at(-1) ?? "") ? first : "";
+}
+
+/** What a function without binary and package is coloured by: itself, unless it is an address. */
+function placeless(name: string): string {
+	return placeOf(name) ? "" : name;
 }
 
 /** The last part of a path: what a binary and a label have in common. */
@@ -72,7 +77,8 @@ export class Words {
 			return this.binaries[f.binary[i]!]!;
 		}
 		const name = f.name[i]!;
-		this.packages[name] ??= this.idOf(packageOf(f.strings[name]!) || binary);
+		const text = f.strings[name]!;
+		this.packages[name] ??= this.idOf(packageOf(text) || binary || placeless(text));
 		return this.packages[name]!;
 	}
 
@@ -88,7 +94,7 @@ export class Words {
 	ofRow(row: { name: string; binary: string; kind: string }): { word: string; kernel: boolean } {
 		const kernel = row.kind === "kernel" || KERNEL.test(row.binary);
 		const isSplit = !kernel && row.kind !== "marker" && (row.binary === "" || row.binary === this.split);
-		return { word: (isSplit && packageOf(row.name)) || row.binary, kernel };
+		return { word: (isSplit && (packageOf(row.name) || row.binary || placeless(row.name))) || row.binary, kernel };
 	}
 }
 

@@ -44,8 +44,8 @@ export function Missing({ answer, code }: { answer: InstructionsAnswer; code: Co
 			<>
 				<h2>No instructions of its own</h2>
 				<p>
-					No sample in this time lies in a function of this name in {code.binary}. Where it was inlined into
-					others, its instructions are among theirs.
+					No sample in this time lies in a function of this name{code.binary && ` in ${code.binary}`}. Where it
+					was inlined into others, its instructions are among theirs.
 				</p>
 			</>
 		);
