@@ -152,7 +152,7 @@ export class Chart {
 			this.drawLine(ctx, scene, k);
 		}
 		const x = (ms: number) => this.x(ms);
-		drawRanges(ctx, scene, x, this.left, this.width, this.height - BOTTOM);
+		drawRanges(ctx, scene, x, this.left, this.width - RIGHT, this.height - BOTTOM);
 		ctx.restore();
 		this.drawOverlay();
 	}
