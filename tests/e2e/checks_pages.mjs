@@ -89,7 +89,7 @@ export const pagesChecks = {
 		page.expected.push("ERR_", "Failed to load");
 		for (const name of ["agents", "store"]) {
 			await page.goto(`${url}/?page=${name}`);
-			await page.waitForSelector(".page-panel");
+			await page.waitForSelector(".page-panel .page-head");
 			await context.setOffline(true);
 			await page.waitForSelector(".page-stale", { timeout: 60_000 });
 			assert.match(await page.locator(".page-stale").first().textContent(), /does not answer: this is as it was .* ago/);
