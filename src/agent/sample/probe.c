@@ -97,7 +97,7 @@ static enum status explain_denied(const char *what, struct err *e)
 	return err_set(e, E_DENIED,
 		"%s is not allowed although CAP_BPF and CAP_PERFMON are there: seccomp, AppArmor "
 		"or SELinux forbids it; containers may take deploy/seccomp/firn-agent.json and "
-		"deploy/apparmor/firn-agent",
+		"deploy/apparmor/firn-agent or deploy/selinux/firn-agent.cil",
 		what);
 }
 
