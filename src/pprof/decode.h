@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* decode: what the files of the decoder share. Private to pprof/. */
+#pragma once
+
+#include "base/arena.h"
+#include "pb/pb.h"
+#include "pprof/ids.h"
+#include "pprof/pprof.h"
+
+#define FIELD(number, wire) ((uint64_t)(number) << 3 | (wire))
+
+enum profile_field {
+	PPROF_SAMPLE_TYPE = 1,
+	PPROF_SAMPLE = 2,
+	PPROF_MAPPING = 3,
+	PPROF_LOCATION = 4,
+	PPROF_FUNCTION = 5,
+	PPROF_STRING = 6,
+	PPROF_TABLES = 7
+};
+
+struct table_run {
+	const uint8_t *first;
+	const uint8_t *end;
+	size_t count;
+};
+
+/* Where a mapping was in memory, by its place in the table. */
+struct loaded {
+	uint64_t start;
+	uint64_t offset;
+};
+
+struct decoder {
+	struct str message;
+	const struct pprof_options *options;
+	struct loaded *loaded; /* NULL: addresses stay as they are */
+	struct profile *out;
+	struct err *e;
+	struct arena arena;
+	struct table_run runs[PPROF_TABLES];
+	uint32_t *strings;
+	size_t string_count;
+	struct id_table mappings, locations, functions;
+	uint64_t *lost_ids;       /* of functions that have none; NULL: they have */
+	struct profile_head head; /* of all columns, without the type */
+	uint64_t period_type[2];
+	uint32_t *columns; /* heads[] of each sample type */
+	size_t column_count;
+	int64_t *values;    /* of one sample: column_count */
+	struct buf numbers; /* of one sample: PROFILE_LABEL_NUMBERS */
+	VEC(uint32_t) stack;
+	uint64_t
+		comments[PROFILE_COMMENTS_MAX]; /* texts of the message; what is more is left out */
+	size_t comment_count;
+	uint32_t comment; /* all of them in one: PROFILE_LABEL_COMMENTS of each sample; 0: none */
+	uint32_t comment_name;
+};
+
+extern const char *const pprof_table_names[PPROF_TABLES];
+
+/* Errors: what is malformed, refers to nothing, or passes a limit or memory. */
+enum status pprof_torn(struct decoder *d, const struct reader *r, int table, size_t index);
+enum status pprof_dangling(
+	struct decoder *d, int table, size_t index, const char *field, uint64_t value);
+enum status pprof_not_added(struct decoder *d, enum status s, int table, size_t index);
+
+/* decode_code.c: mappings, functions and locations. Begun before strings are read, decoded after.
+ */
+NODISCARD enum status pprof_code_begin(struct decoder *d);
+NODISCARD enum status pprof_code_read(struct decoder *d);
+
+/* The profile's number of a string of the message; NO_ID: there is none. */
+static inline uint32_t string_at(const struct decoder *d, uint64_t index)
+{
+	return index < d->string_count ? d->strings[index] : NO_ID;
+}
+
+typedef enum status element_fn(struct decoder *d, struct str bytes, size_t index);
+
+/* Calls fn for each element of a table, in order, until one fails. */
+static inline enum status each_element(struct decoder *d, int table, element_fn *fn)
+{
+	const struct table_run *run = &d->runs[table];
+	if (run->count == 0)
+		return OK;
+	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
+	struct pb_field f;
+	for (size_t i = 0; pb_next_inline(&r, &f);) {
+		if (f.number != (uint32_t)table || f.wire != PB_BYTES)
+			continue;
+		enum status s = fn(d, f.bytes, i++);
+		if (s != OK)
+			return s;
+	}
+	assert(!r.failed); /* find_tables() has read it */
+	return OK;
+}
