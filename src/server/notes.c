@@ -7,6 +7,8 @@
  */
 #include "base/arena.h"
 #include "base/clock.h"
+#include "conf/conf.h"
+#include "http/http.h"
 #include "os/os.h"
 #include "pb/pb.h"
 #include "query/query.h"
@@ -26,6 +28,7 @@
 #define NOTES_MAX (VIEWS_MAX + ANNOTATIONS_MAX + SETTINGS_MAX)
 #define NAME_BYTES_MAX 120
 #define VALUE_BYTES_MAX 4096
+#define BODY_BYTES_MAX ((size_t)64 << 10)
 
 enum kind { VIEW, ANNOTATION, SETTING, KINDS };
 static const char *const kinds[KINDS] = { "view", "annotation", "setting" };
@@ -41,6 +44,7 @@ struct notes {
 	struct server *s;
 	const struct net_request *r;
 	struct arena a;
+	const struct conf_node *json; /* the request's body; NULL: it is no object of JSON */
 	char path[PATH_BYTES];
 	struct note *v;
 	size_t count;
@@ -131,6 +135,33 @@ static enum status store(struct notes *n)
 	return os_replace_file(n->path, file.data, file.len, 0640, n->e);
 }
 
+/* ---- what a request says ---- */
+
+/* A body may say what the address does not: an object of JSON, or a form. */
+static enum status read_body(struct notes *n)
+{
+	struct str body = str_trim(n->r->body);
+	if (body.len > BODY_BYTES_MAX)
+		return err_set(n->e, E_LIMIT, "the body has %zu bytes, at most %zu", body.len,
+			BODY_BYTES_MAX);
+	if (!str_starts(body, STR("{")))
+		return OK;
+	return conf_json_parse(body, NULL, &n->a, &n->json, n->e);
+}
+
+/* A parameter by name; false: it is not there, or "". */
+static bool find_text(struct notes *n, const char *key, struct str *out)
+{
+	const struct conf_node *member = conf_find(n->json, key);
+	if (net_query_param(n->r, key, 0, &n->a, out))
+		return out->len > 0;
+	if (n->json) {
+		*out = member && member->kind == CONF_TEXT ? member->text : STR("");
+		return out->len > 0;
+	}
+	return http_query_find(str_trim(n->r->body), key, 0, &n->a, out) && out->len > 0;
+}
+
 /* ---- changes ---- */
 
 /* A text that becomes a part of a line. */
@@ -146,7 +177,7 @@ static enum status check_text(struct notes *n, const char *key, struct str text,
 
 static enum status take(struct notes *n, const char *key, size_t most, struct str *out)
 {
-	if (!net_query_param(n->r, key, 0, &n->a, out) || out->len == 0)
+	if (!find_text(n, key, out))
 		return err_set(n->e, E_INVALID, "%s: a text is expected", key);
 	return check_text(n, key, *out, most);
 }
@@ -181,7 +212,7 @@ static enum status change_views(struct notes *n)
 	struct note view = { .kind = VIEW, .time_ms = clock_realtime_ns() / NS_PER_MS };
 	struct str text;
 	size_t first;
-	bool gone = net_query_param(n->r, "delete", 0, &n->a, &text) && str_eq(text, STR("1"));
+	bool gone = find_text(n, "delete", &text) && str_eq(text, STR("1"));
 	enum status st = take(n, "name", NAME_BYTES_MAX, &view.name);
 	if (st == OK && !gone)
 		st = take(n, "url", VALUE_BYTES_MAX, &view.value);
@@ -207,7 +238,7 @@ static enum status change_annotations(struct notes *n)
 	struct str text;
 	int64_t now = clock_realtime_ns(), at = now;
 	enum status st = take(n, "text", NAME_BYTES_MAX, &note.name);
-	if (st == OK && net_query_param(n->r, "time", 0, &n->a, &text) && text.len)
+	if (st == OK && find_text(n, "time", &text))
 		st = query_parse_time(text, now, 0, &at, n->e);
 	if (st != OK)
 		return st;
@@ -274,8 +305,10 @@ static void answer(
 		return;
 	struct notes n = { .s = s, .r = r, .e = &e };
 	arena_init(&n.a, ARENA_BYTES_MAX);
+	enum status st = read_body(&n);
 	lock_take(&s->notes_lock);
-	enum status st = load(&n);
+	if (st == OK)
+		st = load(&n);
 	if (st == OK && str_eq(r->method, STR("POST")))
 		st = kind == VIEW ? change_views(&n) : change_annotations(&n);
 	lock_release(&s->notes_lock);

@@ -101,6 +101,53 @@ static void keeps_annotations_by_time(void **state)
 	CHECK(strstr(views("GET", ""), "\"name\":\"view\""));
 }
 
+/* The answer to a body that is posted. */
+static const char *post(net_handler_fn *fn, const char *query, const char *text)
+{
+	struct ask a;
+	ask_init(&a, "/", query);
+	a.r.method = STR("POST");
+	a.r.body = str_of(text);
+	fn(&s, &a.r, &a.out);
+	http_status = a.out.http_status;
+	snprintf(body, sizeof(body), "%.*s", (int)a.out.body.len, (const char *)a.out.body.data);
+	ask_deinit(&a);
+	return body;
+}
+
+static void takes_bodies(void **state)
+{
+	(void)state;
+	(void)post(server_handle_annotations, "",
+		" {\"time\":1772704800000,\"text\":\"caf\\u00e9\",\"tags\":[\"deploy\"]}\n");
+	CHECK(strstr(body, "[{\"time\":1772704800000,\"text\":\"caf\303\251\"}]"));
+	(void)post(server_handle_annotations, "", "text=v%202&time=2026-03-05T11:00:00Z\n");
+	CHECK(strstr(body, "{\"time\":1772708400000,\"text\":\"v 2\"}"));
+	(void)post(server_handle_annotations, "text=of+the+address", "{\"text\":\"other\"}");
+	CHECK(strstr(body, "of the address") && !strstr(body, "other"));
+	(void)post(server_handle_views, "", "{\"name\":\"a\",\"url\":\"?view=table\"}");
+	CHECK(strstr(body, "\"name\":\"a\",\"url\":\"?view=table\"}"));
+	(void)post(server_handle_views, "", "{\"name\":\"a\",\"delete\":1}");
+	CHECK(strcmp(body, "{\"views\":[]}") == 0);
+
+	static const struct {
+		const char *name, *text, *why;
+	} cases[] = {
+		{ "no JSON", "{\"text\":", "byte" },
+		{ "no text", "{\"time\":1}", "text: a text is expected" },
+		{ "a list", "{\"text\":[\"a\"]}", "text: a text is expected" },
+		{ "a line feed", "{\"text\":\"a\\nb\"}", "control characters" },
+		{ "no time", "{\"text\":\"a\",\"time\":\"soon\"}", "not a time" },
+	};
+	FOR_EACH_CASE (c, cases) {
+		CHECK_CASE(c, strstr(post(server_handle_annotations, "", c->text), c->why));
+		CHECK_CASE(c, http_status == 400);
+	}
+	static char more[(64 << 10) + 2];
+	memset(more, 'a', sizeof(more) - 1);
+	CHECK(strstr(post(server_handle_annotations, "text=a", more), "at most 65536"));
+}
+
 static void refuses_what_it_cannot_keep(void **state)
 {
 	(void)state;
@@ -254,5 +301,5 @@ static void names_a_damaged_line(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-TEST_MAIN(CASE(keeps_views), CASE(keeps_annotations_by_time), CASE(refuses_what_it_cannot_keep),
-	CASE(keeps_settings), CASE(names_a_damaged_line))
+TEST_MAIN(CASE(keeps_views), CASE(keeps_annotations_by_time), CASE(takes_bodies),
+	CASE(refuses_what_it_cannot_keep), CASE(keeps_settings), CASE(names_a_damaged_line))
