@@ -145,5 +145,15 @@ static void survives_any_word(void **state)
 	}
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(take);
+	changes_while_it_is_read(take_in_c);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(follows_return_addresses), cmocka_unit_test(goes_on_where_c_was_called),
-	cmocka_unit_test(leaves_what_it_does_not_know), cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(leaves_what_it_does_not_know), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

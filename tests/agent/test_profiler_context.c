@@ -130,5 +130,14 @@ static void survives_any_word(void **state)
 	made_runtime_any_word(begin_with_descriptor, words, ARRAY_COUNT(words));
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin_with_descriptor();
+	changes_while_it_is_read(made_runtime_take);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_it_in_each_form), cmocka_unit_test(says_nothing_of_forged_ones),
-	cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

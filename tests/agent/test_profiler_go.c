@@ -192,6 +192,18 @@ static void survives_any_word(void **state)
 	}
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		is_map = i;
+		begin();
+		changes_while_it_is_read(made_runtime_take);
+		made_runtime_end();
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(tells_labels_once), cmocka_unit_test(finds_the_goroutine),
 	cmocka_unit_test(takes_what_can_be_read),
-	cmocka_unit_test(tells_as_many_as_there_is_room_for), cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(tells_as_many_as_there_is_room_for), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

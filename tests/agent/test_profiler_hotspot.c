@@ -486,6 +486,22 @@ static void bears_forged_structures(void **state)
 	end();
 }
 
+/* Nothing is kept of the process before. */
+static const struct event_sample *take_anew(void)
+{
+	shim.clock_ns += 1000000000;
+	world.task.self_exec_id++;
+	return take(CODE + 30, SP0, 0);
+}
+
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(take_anew);
+	end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(knows_where_frames_begin_and_end),
 	cmocka_unit_test(finds_the_address_of_a_method_that_is_given_up),
@@ -494,4 +510,5 @@ TEST_MAIN(cmocka_unit_test(shows_methods_that_were_put_into_others),
 	cmocka_unit_test(finds_code_on_large_pages), cmocka_unit_test(leaves_other_processes_alone),
 	cmocka_unit_test(asks_again_when_the_record_is_another_one),
 	cmocka_unit_test(tells_a_method_once_its_name_can_be_read),
-	cmocka_unit_test(bears_forged_structures))
+	cmocka_unit_test(bears_forged_structures),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

@@ -296,10 +296,19 @@ static void survives_any_word(void **state)
 	made_runtime_any_word(begin, words, ARRAY_COUNT(words));
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(made_runtime_take);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(shows_those_of_5_1),
 	cmocka_unit_test(finds_the_state_that_has_resumed_a_coroutine),
 	cmocka_unit_test(finds_lines_by_differences),
 	cmocka_unit_test(names_texts_by_what_they_are),
 	cmocka_unit_test(says_why_frames_are_missing),
-	cmocka_unit_test(searches_no_further_than_it_may), cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(searches_no_further_than_it_may), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

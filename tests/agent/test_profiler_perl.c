@@ -127,5 +127,14 @@ static void survives_any_word(void **state)
 	made_runtime_any_word(begin, words, ARRAY_COUNT(words));
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(made_runtime_take);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
-	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

@@ -595,8 +595,19 @@ static void survives_any_word(void **state)
 	}
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (v, versions) {
+		begin(v);
+		changes_while_it_is_read(take);
+		end();
+	}
+}
+
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(keeps_the_loops_if_asked), cmocka_unit_test(says_why_frames_are_missing),
 	cmocka_unit_test(copies_texts_within_their_limits),
 	cmocka_unit_test(tells_a_function_that_changed_while_it_was_read),
-	cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

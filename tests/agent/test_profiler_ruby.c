@@ -346,8 +346,17 @@ static void survives_any_word(void **state)
 	made_runtime_any_word(begin, words, ARRAY_COUNT(words));
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(made_runtime_take);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(finds_the_context_of_each_kind_of_build),
 	cmocka_unit_test(leaves_code_of_yjit), cmocka_unit_test(keeps_code_that_is_not_its_own),
 	cmocka_unit_test(hides_the_core_of_the_loop), cmocka_unit_test(says_why_frames_are_missing),
-	cmocka_unit_test(finds_the_class_of_an_old_build), cmocka_unit_test(survives_any_word))
+	cmocka_unit_test(finds_the_class_of_an_old_build), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

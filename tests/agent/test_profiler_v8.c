@@ -363,9 +363,18 @@ static void ends_where_the_stack_is_too_deep(void **state)
 	}
 }
 
+static void bears_memory_that_changes_while_it_is_read(void **state)
+{
+	(void)state;
+	begin();
+	changes_while_it_is_read(made_runtime_take);
+	made_runtime_end();
+}
+
 TEST_MAIN(cmocka_unit_test(shows_the_functions_of_each_frame),
 	cmocka_unit_test(finds_what_is_elsewhere),
 	cmocka_unit_test(shows_functions_without_a_frame), cmocka_unit_test(searches_in_vain_once),
 	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
 	cmocka_unit_test(survives_any_word_of_the_stack),
-	cmocka_unit_test(ends_where_the_stack_is_too_deep))
+	cmocka_unit_test(ends_where_the_stack_is_too_deep),
+	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))
