@@ -19,3 +19,11 @@ void pages_prefer_large(void *allocated, size_t bytes)
 	uintptr_t end = (at + malloc_usable_size(allocated) + page - 1) & ~(page - 1);
 	(void)madvise((char *)allocated - (at - begin), end - begin, MADV_HUGEPAGE);
 }
+
+void pages_give_back(void *begin, size_t bytes)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t skip = -(uintptr_t)begin & (page - 1);
+	if (bytes >= skip + page)
+		(void)madvise((char *)begin + skip, (bytes - skip) & ~(page - 1), MADV_DONTNEED);
+}

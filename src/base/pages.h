@@ -14,3 +14,5 @@
 
 /* What malloc(), calloc() or realloc() returned for that many bytes. */
 void pages_prefer_large(void *allocated, size_t bytes);
+/* The whole pages inside go back to the system; their bytes read as zero from then on. */
+void pages_give_back(void *begin, size_t bytes);

@@ -5,6 +5,9 @@
  * and go straight into pages: there is never a list of rows. An entry is read twice, which is
  * cheaper than keeping and sorting its rows.
  *
+ * A large section is given back piece by piece while the rows grow: functions mostly have the order
+ * of their entries, so that not both are in memory as a whole.
+ *
  * If two functions claim the same text, the later one has it from its beginning on; of two that
  * begin together, the longer one counts.
  */
@@ -15,6 +18,7 @@
 #include "unwind/work.h"
 
 #include "base/hash.h"
+#include "base/pages.h"
 
 #include <elf.h>
 #include <stdlib.h>
@@ -39,6 +43,10 @@
 /* Of a function, while it is sorted. */
 #define FUNCTION_BYTES (2 * sizeof(struct function))
 
+/* Smaller sections are kept to the end. */
+#define LARGE_SECTION_BYTES ((size_t)256 << 10)
+#define PIECE_BYTES ((size_t)32 << 10)
+
 /* In order of trust. */
 enum { EH_FRAME, GO_TABLE, DEBUG_FRAME, SOURCES };
 
@@ -59,6 +67,7 @@ struct source {
 	struct buf bytes;
 	struct cfi_section section;
 	struct kept_cie cies[CIE_SETS][CIE_WAYS]; /* the way used last comes first */
+	uint32_t *uses; /* of each piece: by functions that have no rows yet; NULL: all is kept */
 };
 
 struct builder {
@@ -82,8 +91,10 @@ static void builder_cleanup(struct builder **b)
 	if (!*b)
 		return;
 	code_deinit(&(*b)->code);
-	for (int i = 0; i < SOURCES; i++)
+	for (int i = 0; i < SOURCES; i++) {
 		buf_deinit(&(*b)->sources[i].bytes);
+		free((*b)->sources[i].uses);
+	}
 	golang_close((*b)->golang);
 	VEC_FREE(&(*b)->functions);
 	pages_free((*b)->pages);
@@ -195,7 +206,29 @@ static enum status add_source(
 		bytes = MIN(bytes / COMPRESSION_MAX, section->size) * COMPRESSION_MAX;
 	work_allow(&b->work, bytes);
 	b->memory_left -= src->bytes.len;
+	if (src->bytes.len >= LARGE_SECTION_BYTES)
+		src->uses = calloc(src->bytes.len / PIECE_BYTES + 2, sizeof(*src->uses));
 	return OK;
+}
+
+/* An entry lies in the piece where it begins, and may end in the next. */
+static void use_piece(struct source *src, size_t offset)
+{
+	if (!src->uses)
+		return;
+	src->uses[offset / PIECE_BYTES]++;
+	src->uses[offset / PIECE_BYTES + 1]++;
+}
+
+static void leave_piece(struct source *src, size_t offset)
+{
+	size_t first = offset / PIECE_BYTES;
+	for (size_t i = first; src->uses && i <= first + 1; i++) {
+		size_t begin = i * PIECE_BYTES;
+		if (--src->uses[i] == 0 && begin < src->bytes.len)
+			pages_give_back(
+				src->bytes.data + begin, MIN(PIECE_BYTES, src->bytes.len - begin));
+	}
 }
 
 static enum status no_information(const struct builder *b, struct err *e)
@@ -360,7 +393,14 @@ static enum status index_entry(struct builder *b, uint32_t source, const struct 
 	uint64_t begin = fde.start - segment->vaddr + segment->begin;
 	if (is_covered(b, covered, begin))
 		return OK;
-	b->with_bx = b->with_bx || needs_bx(b, &b->sources[source], cie, &fde);
+	struct source *src = &b->sources[source];
+	b->with_bx = b->with_bx || needs_bx(b, src, cie, &fde);
+	if (entry->end - entry->offset > PIECE_BYTES) {
+		free(src->uses);
+		src->uses = NULL;
+	}
+	use_piece(src, entry->offset);
+	use_piece(src, cie->offset);
 	return add_function(b, begin, (uint32_t)entry->offset, source, e);
 }
 
@@ -616,6 +656,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 		code_put_gap(&b->code, begin, end, b->pages);
 	else
 		put_function(b, &b->sources[f->source].section, cie, &fde, begin, end);
+	leave_piece(&b->sources[f->source], f->entry);
+	leave_piece(&b->sources[f->source], cie->offset);
 	return end;
 }
 
