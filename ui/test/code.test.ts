@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { codeRows, firstRow, hotRows, instructionRows, isShort, type Place } from "../src/model/code.ts";
+import { codeRows, firstRow, hotRows, instructionRows, isShort, movedTo, type Place } from "../src/model/code.ts";
 
 const PLACES: Place[] = [
 	[2, 5, 9],
@@ -53,4 +53,19 @@ test("a source line stands above the first of its instructions", () => {
 		["19", "ret", 1],
 	]);
 	assert.deepEqual(hotRows(rows), [2, 5, 4]);
+});
+
+test("a function that stands elsewhere in the text is of another version", () => {
+	const text = `${"\n".repeat(30)}static int parse_line(const char *p)\n{\n\treturn parse_line(p + 1);\n}\n`;
+	assert.equal(movedTo(text, "parse_line", 31), 0);
+	assert.equal(movedTo(text, "parse_line", 29), 0, "a type or a decorator above it");
+	assert.equal(movedTo(text, "parse_line", 5), 31);
+	assert.equal(movedTo(text, "Parser::parse_line(char const*)", 60), 31);
+	assert.equal(movedTo(text, "other", 5), 0, "made by a macro");
+	assert.equal(movedTo(text, "operator()", 5), 0);
+	assert.equal(movedTo("\n".repeat(40) + "x = parse_line(p);\nif (parse_line(p)) {\n", "parse_line", 5), 0, "calls are no definitions");
+	assert.equal(movedTo("\n".repeat(40) + "    def handle(self, r):\n", "Server.handle", 3), 41);
+	assert.equal(movedTo("\n".repeat(40) + "func (s *Server) handle(r int) {\n", "main.(*Server).handle", 3), 41);
+	assert.equal(movedTo(text, "parse_line", 0), 0);
+	assert.equal(movedTo(null, "parse_line", 5), 0);
 });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildFlame, type Flame, nodeName } from "../src/model/flame.ts";
 import { filterStrips } from "../src/model/strip_filter.ts";
-import { callAt, layStrips, stretchOf } from "../src/model/strips.ts";
+import { callAt, layStrips, programsOf, stretchOf } from "../src/model/strips.ts";
 
 const MS = 1e6;
 /** Nodes: parent, name, value in milliseconds, begin in milliseconds; names below "*" are values of a label. */
@@ -106,4 +106,13 @@ test("the stretch that is asked for has about as many samples as can be read", (
 	assert.deepEqual(stretchOf(span, 90_000, 10_000), { fromMs: 800_000, toMs: 900_000 });
 	assert.deepEqual(stretchOf(span, 50, 10_000), span);
 	assert.deepEqual(stretchOf(span, null, 10_000), { fromMs: 840_000, toMs: 900_000 });
+});
+
+test("a thread's name has its program beside it; where several share the name, the costliest", () => {
+	const one = (thread_name: string, comm: string, value: number, other = false) => ({ labels: { thread_name, comm }, other, points: [[0, value]] as [number, number][] });
+	const series = [one("worker", "nginx", 5), one("worker", "python3", 9), one("main", "java", 1), one("", "gone", 3), one("rest", "x", 7, true)];
+	assert.deepEqual([...programsOf(series, "thread_name", "comm")], [
+		["worker", "python3 +1"],
+		["main", "java"],
+	]);
 });

@@ -134,16 +134,16 @@ export async function getValues(
 	return (await get<{ values?: string[] }>(path, { ...q }, signal)).values ?? [];
 }
 
-/** Sums over steps, split by a label; the largest `limit` series and the rest. */
+/** Sums over steps, split by a label or by several; the largest `limit` series and the rest. */
 export function getSeries(
 	q: Question,
-	by: string,
+	by: string | string[],
 	stepMs: number,
 	limit: number,
 	signal: AbortSignal,
 ): Promise<SeriesAnswer> {
 	const step = `${stepMs / 1000}s`;
-	return get("api/series", { ...q, by: by === "" ? undefined : [by], step, limit }, signal);
+	return get("api/series", { ...q, by, step, limit }, signal);
 }
 
 /** What a flame graph is asked for with, besides the question. */

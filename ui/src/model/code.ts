@@ -83,6 +83,35 @@ export function isShort(text: string | null, places: readonly Place[]): boolean 
 	return text !== null && last !== undefined && last[0] > text.split("\n").length;
 }
 
+/** Lines below the one that the program gives for a function in which its name may stand: decorators, a long type. */
+const NEAR_LINES = 12;
+
+/**
+ * The line where the text defines a function that the program has at another one: they are not of the same version.
+ * 0 where it stands there, and where the text does not tell (made by a macro, an operator).
+ */
+export function movedTo(text: string | null, name: string, line: number): number {
+	const plain = name.replace(/<[^<>]*>|\([^()]*\)/g, "").trim();
+	const word = /(?:^|[^\w$])([A-Za-z_]\w{2,})$/.exec(plain)?.[1] ?? "";
+	if (text === null || word === "" || line <= 0) {
+		return 0;
+	}
+	const lines = text.split("\n");
+	const has = new RegExp(`\\b${word}\\b`);
+	if (lines.slice(Math.max(0, line - 3), line + NEAR_LINES).some((one) => has.test(one))) {
+		return 0;
+	}
+	// a definition: its name before its arguments, and no statement
+	const defines = new RegExp(`^(?!\\s*(?:return|else|if|while|for)\\b)[^;="'#]*\\b${word}\\s*(?:<[^>]*>)?\\([^;]*$`);
+	let best = 0;
+	for (const [i, one] of lines.entries()) {
+		if (defines.test(one) && (best === 0 || Math.abs(i + 1 - line) < Math.abs(best - line))) {
+			best = i + 1;
+		}
+	}
+	return best;
+}
+
 /** Indexes of the rows that cost most themselves, the costliest first. */
 export function hotRows(rows: readonly CodeRow[], count = 20): number[] {
 	const weight = (row: CodeRow) => row.self * 1e6 + row.total;

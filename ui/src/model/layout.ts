@@ -19,6 +19,9 @@ export interface Window {
 /** Frames narrower than this are not drawn one by one, in device pixels. */
 export const NARROWEST_PX = 0.5;
 
+/** Frames narrower than this have no name in them, in CSS pixels: in the graph, the chart over time and the picture. */
+export const NAMED_PX = 26;
+
 /** Visible rectangles; the first `count` entries hold. Reused from call to call. */
 export interface Layout {
 	count: number;

@@ -6,6 +6,7 @@
  * and fill the time after it.
  */
 import { type Flame, Kind } from "./flame.ts";
+import type { ApiSeries } from "./series.ts";
 import type { Span } from "./time.ts";
 
 /** The values of a label, or what has none of it. */
@@ -154,4 +155,19 @@ export function stretchOf(span: Span, samples: number | null, wanted: number): S
 	const share = samples === null ? 60_000 / whole : wanted / Math.max(1, samples);
 	const width = Math.min(whole, Math.max(1000, Math.round(whole * share)));
 	return { fromMs: span.toMs - width, toMs: span.toMs };
+}
+
+/** For each value of a label the program that most of it is of, and how many others share the value. */
+export function programsOf(series: readonly ApiSeries[], by: string, program: string): Map<string, string> {
+	const found = new Map<string, { name: string; sum: number; count: number }>();
+	for (const { labels = {}, other, points } of series) {
+		const [value = "", name = ""] = [labels[by], labels[program]];
+		if (other || value === "" || name === "") {
+			continue;
+		}
+		const sum = points.reduce((a, [, v]) => a + v, 0);
+		const one = found.get(value) ?? { name, sum, count: 0 };
+		found.set(value, { name: sum > one.sum ? name : one.name, sum: Math.max(sum, one.sum), count: one.count + 1 });
+	}
+	return new Map([...found].map(([value, { name, count }]) => [value, count > 1 ? `${name} +${count - 1}` : name]));
 }

@@ -2,7 +2,7 @@
 /** A flame graph as an SVG file that stands alone: each frame has its name and figures as a title. */
 import type { Paint } from "./colour.ts";
 import { type Flame, nodeBinary, nodeName } from "./flame.ts";
-import { layoutFrames, newLayout } from "./layout.ts";
+import { layoutFrames, NAMED_PX, newLayout } from "./layout.ts";
 import { formatShare, formatValue } from "./units.ts";
 
 /** What the picture is drawn from. */
@@ -80,7 +80,7 @@ export function flameSvg(p: Picture, width: number): string {
 			`<g><title>${escape(title)}</title><rect x="${left.toFixed(1)}" y="${y}" width="${Math.max(wide - 1, 0.3).toFixed(1)}" height="${ROW - 1}" fill="${fill}"/>`,
 		);
 		const room = Math.floor((wide - 8) / CHAR);
-		if (room >= 3) {
+		if (wide >= NAMED_PX) {
 			const label = name.length <= room ? name : `${name.slice(0, room - 1)}…`;
 			out.push(`<text x="${(left + 4).toFixed(1)}" y="${y + 14}" fill="${p.text}">${escape(label)}</text>`);
 		}

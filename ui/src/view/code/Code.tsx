@@ -146,7 +146,7 @@ function Source({ code, data, question }: CodeProps) {
 		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
 			<Body query={query} rows={rows} none={none}>
 				<Listing
-					note={answer && <Origin answer={answer} question={question} />}
+					note={answer && <Origin answer={answer} question={question} name={code.name} line={begin} build={build} />}
 					rows={rows}
 					unit={answer?.unit ?? ""}
 					whole={answer?.total ?? 0}

@@ -3,7 +3,7 @@
 import type { Question } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
 import type { InstructionsAnswer, SourceAnswer } from "../../api/types.ts";
-import { isShort } from "../../model/code.ts";
+import { isShort, movedTo } from "../../model/code.ts";
 import { parseInstant } from "../../model/instant.ts";
 import type { Code } from "../../model/url.ts";
 
@@ -14,9 +14,13 @@ const ORIGINS = {
 };
 
 /** Where the text is from, and what may be wrong with it. */
-export function Origin({ answer, question }: { answer: SourceAnswer; question: Question }) {
+export function Origin(props: { answer: SourceAnswer; question: Question; name: string; line: number; build: string }) {
+	const { answer, question, name, line } = props;
 	const { origin, modified = 0, builds, places } = answer;
-	const short = isShort(answer.text ?? null, places);
+	const text = answer.text ?? null;
+	const short = isShort(text, places);
+	const moved = movedTo(text, name, line);
+	const mixed = props.build === "" && builds.length > 1;
 	if (!origin) {
 		return (
 			<p class="code-note" data-testid="code-origin">
@@ -28,10 +32,13 @@ export function Origin({ answer, question }: { answer: SourceAnswer; question: Q
 	}
 	const younger = origin === "host" && modified > parseInstant(question.from, serverNow());
 	return (
-		<p class={`code-note ${short || younger ? "doubt" : ""}`} data-testid="code-origin">
+		<p class={`code-note ${short || younger || moved > 0 || mixed ? "doubt" : ""}`} data-testid="code-origin">
 			{ORIGINS[origin]}
 			{younger && " It was changed after these samples began: lines may have moved."}
 			{short && " It has fewer lines than the program was built from."}
+			{moved > 0 &&
+				` It is not the version that ran: the program has this function at line ${line}, the text at line ${moved}. Values stand beside wrong lines.`}
+			{mixed && ` The values are of ${builds.length} builds, the text is of one: choose a build.`}
 		</p>
 	);
 }

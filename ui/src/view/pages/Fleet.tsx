@@ -169,7 +169,7 @@ export function Fleet(page: PageProps) {
 			) : problem !== "" ? (
 				<BadRange problem={problem} state={state} />
 			) : (
-				notYet(answer, "services") ?? (
+				notYet(types, "profile types") ?? notYet(answer, "services") ?? (
 					<Panel
 						title={`${formatCount(values.length)} ${values.length === 1 ? "value" : "values"} of ${label}`}
 						note={`${began > 0 ? `Recording began at ${formatClock(began)}: too late to tell a trend.` : "In the range, and against as long a time before it."}${state.matchers ? ` Only {${state.matchers}}.` : ""}`}

@@ -137,22 +137,34 @@ export function Tiles({ tiles }: { tiles: readonly { name: string; value: string
 	);
 }
 
+/** Copies on a click, and says so for a moment. */
+function useCopy(text: string): [done: boolean, copy: () => void] {
+	const [done, setDone] = useState(false);
+	const copy = () => {
+		copyText(text);
+		setDone(true);
+		setTimeout(() => setDone(false), 1500);
+	};
+	return [done, copy];
+}
+
 /** A command with a button that copies it. */
 export function Command({ text }: { text: string }) {
-	const [done, setDone] = useState(false);
+	const [done, copy] = useCopy(text);
 	return (
-		<button
-			type="button"
-			class="command"
-			title="Copy"
-			onClick={() => {
-				copyText(text);
-				setDone(true);
-				setTimeout(() => setDone(false), 1500);
-			}}
-		>
+		<button type="button" class="command" title="Copy" onClick={copy}>
 			<code>{text}</code>
 			<span>{done ? "copied" : "copy"}</span>
+		</button>
+	);
+}
+
+/** A button that copies a command which is not written beside it. */
+export function Copy({ text, title }: { text: string; title: string }) {
+	const [done, copy] = useCopy(text);
+	return (
+		<button type="button" class="command" title={title} onClick={copy}>
+			<span>{done ? "copied" : "copy command"}</span>
 		</button>
 	);
 }

@@ -13,7 +13,7 @@ import { DEFAULTS, formatUrl, joinQuery } from "../../model/url.ts";
 import { baseName } from "../../model/words.ts";
 import { RangePicker } from "../RangePicker.tsx";
 import { TypePicker } from "../TopBar.tsx";
-import { Command, Frame, notYet, type PageProps, Panel, ShareBar, Table } from "./Frame.tsx";
+import { Command, Copy, Frame, notYet, type PageProps, Panel, ShareBar, Table } from "./Frame.tsx";
 
 const ROWS_MAX = 20_000;
 const SHOWN_MAX = 200;
@@ -38,16 +38,18 @@ function Mend({ one, path }: { one: Unnamed; path: string }) {
 			</>
 		);
 	}
-	const secure = location.protocol === "https:" ? "" : " --insecure";
-	const file = path || `PATH/OF/${one.binary}`;
+	const file = path || one.binary;
 	return (
 		<>
-			<Command text={`firn debuginfo upload --store-address ${location.host}${secure} ${file}`} />
-			<span class="mend-note">
-				with the unstripped file, or its debug file: Debian has them as <code>-dbgsym</code> packages
-			</span>
+			Upload <code>{file}</code> unstripped, or its debug file <Copy text={uploadOf(file)} title={`Copy: ${uploadOf(file)}`} />
 		</>
 	);
+}
+
+/** The command that sends names of a file to this server. */
+function uploadOf(file: string): string {
+	const secure = location.protocol === "https:" ? "" : " --insecure";
+	return `firn debuginfo upload --store-address ${location.host}${secure} ${file}`;
 }
 
 /** The page Symbols. */
@@ -93,6 +95,12 @@ export function Symbols(page: PageProps) {
 							: `In ${formatCount(found.length)} ${found.length === 1 ? "binary" : "binaries"}. Names that arrive later are there for samples of the past, too.`
 					}
 				>
+					{found.some((one) => one.cause === "file") && (
+						<p class="page-how">
+							A stripped file has no names. With the unstripped one, or its debug file (Debian has them as <code>-dbgsym</code> packages):{" "}
+							<Command text={uploadOf("FILE")} />
+						</p>
+					)}
 					{found.length > 0 && (
 						<Table heads={[["Binary"], ["Without names", true], ["Of its time", true], ["Functions", true], ["What mends it"]]}>
 							{found.slice(0, SHOWN_MAX).map((one) => {

@@ -21,6 +21,7 @@ import type { Point } from "../Tooltip.tsx";
 import { readColours } from "../use_renderer.ts";
 import { CLOSED_PX } from "./strip_canvas.ts";
 import { clockText, StripRow, Tip } from "./StripRow.tsx";
+import { usePrograms } from "./use_programs.ts";
 import { NARROWEST_MS, useAsked, useWindow } from "./use_window.ts";
 
 /** Width of the names beside the rows, in CSS pixels. */
@@ -59,7 +60,7 @@ function Axis({ win }: { win: Span }) {
 }
 
 /** The rows, with what each is beside it. */
-function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWindow>; by: string }) {
+function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWindow>; by: string; programs: Map<string, string> }) {
 	const { strips, theme, slots, split, state, matcher, by } = props;
 	const { win, moveBy } = props.win;
 	const { flame } = strips;
@@ -90,6 +91,10 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	const aside = width > 0 && width + NAME_PX > (box.current?.clientWidth ?? 0) ? NAME_PX / 5 : 1;
 	const closedPx = Math.max(CLOSED_PX, Math.floor(height / Math.max(1, shown.length)) - aside);
 	const nameOf = (row: Strip) => row.value || (by === "" ? "all" : `no ${by}`);
+	const programOf = (row: Strip) => {
+		const program = props.programs.get(row.value) ?? "";
+		return program === row.value ? "" : program;
+	};
 	return (
 		<div class="time-rows" ref={box} role="list">
 			{shown.map((row) => {
@@ -98,10 +103,10 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 				const toggle = () => setOpen(isOpen ? null : row.value);
 				return (
 					<div class="time-row" role="listitem" key={row.value}>
-						<button type="button" class="time-name" aria-expanded={isOpen} title={`${nameOf(row)}: ${isOpen ? "close" : "open"} its calls`} onClick={toggle}>
-							<b>{nameOf(row)}</b>
+						<button type="button" class="time-name" aria-expanded={isOpen} title={`${[programOf(row), nameOf(row)].join(" ").trim()}: ${isOpen ? "close" : "open"} its calls`} onClick={toggle}>
+							<b>{/^\d+$/.test(row.value) ? `${programOf(row)} ${row.value}` : nameOf(row)}</b>
 							<small>
-								{formatShare(row.total, flame.total)} {binaryText(row.busiest)}
+								{formatShare(row.total, flame.total)} {(/^\d+$/.test(row.value) ? "" : programOf(row)) || binaryText(row.busiest)}
 							</small>
 						</button>
 						<div class="strip-room">
@@ -166,6 +171,7 @@ export function TimeView(props: TimeProps) {
 	const id = query === "" ? null : JSON.stringify(["chart", query, by, asked]);
 	const question = { query, from: toApiTime(asked.fromMs), to: toApiTime(asked.toMs) };
 	const chart = useQuery(id, 0, (signal) => getChart(question, by, signal));
+	const programs = usePrograms(question, asked, by, data.labels);
 	const follows = data.live && !reading && win.toMs >= range.toMs && chart.id === id && !chart.trouble;
 	useEffect(() => {
 		if (follows && span.toMs > range.toMs) {
@@ -270,7 +276,7 @@ export function TimeView(props: TimeProps) {
 				</div>
 			) : (
 				<>
-					<Rows {...props} strips={strips} win={window} by={chart.data!.by} />
+					<Rows {...props} strips={strips} win={window} by={chart.data!.by} programs={programs} />
 					<Axis win={win} />
 				</>
 			)}

@@ -5,6 +5,7 @@
  */
 import type { Paint } from "../../model/colour.ts";
 import { nodeName } from "../../model/flame.ts";
+import { NAMED_PX } from "../../model/layout.ts";
 import type { Strip, Strips } from "../../model/strips.ts";
 import type { Span } from "../../model/time.ts";
 import { type Label, labelIn, newLabel } from "../frame_label.ts";
@@ -12,7 +13,6 @@ import { type Label, labelIn, newLabel } from "../frame_label.ts";
 /** Least height of a closed row, and that of a level of an open one, in CSS pixels. */
 export const CLOSED_PX = 30;
 export const LEVEL_PX = 18;
-const TEXT_MIN_PX = 30;
 const PAD_PX = 4;
 
 /** What is drawn. */
@@ -88,7 +88,7 @@ export function drawStrip(canvas: HTMLCanvasElement, s: StripScene, widthPx: num
 		for (let y = Math.round(depth * level); y < bottom && y < height; y++) {
 			pixels.fill(pixel, y * width + from, y * width + to);
 		}
-		if (s.open && right - left >= TEXT_MIN_PX * ratio) {
+		if (s.open && right - left >= NAMED_PX * ratio) {
 			texts.push([node, left, right]);
 		}
 	}
