@@ -182,18 +182,20 @@ enum status os_fsync_dir(const char *dir, struct err *e)
 }
 
 static enum status write_and_sync(
-	int fd, const void *bytes, size_t len, const char *name, struct err *e)
+	int fd, const struct str *parts, size_t count, const char *name, struct err *e)
 {
-	enum status s = os_write_full(fd, bytes, len, name, e);
-	if (s != OK)
-		return s;
+	for (size_t i = 0; i < count; i++) {
+		enum status s = os_write_full(fd, parts[i].p, parts[i].len, name, e);
+		if (s != OK)
+			return s;
+	}
 	if (fsync(fd) < 0)
 		return err_os(e, "fsync %s", name);
 	return OK;
 }
 
-enum status os_replace_file(
-	const char *path, const void *bytes, size_t len, unsigned mode, struct err *e)
+enum status os_replace_file_parts(
+	const char *path, const struct str *parts, size_t count, unsigned mode, struct err *e)
 {
 	char dir[PATH_MAX], temporary[PATH_MAX];
 	enum status s = parent_of(path, dir, e);
@@ -206,7 +208,7 @@ enum status os_replace_file(
 	int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
 	if (fd < 0)
 		return err_os(e, "create %s", temporary);
-	s = write_and_sync(fd, bytes, len, temporary, e);
+	s = write_and_sync(fd, parts, count, temporary, e);
 	if (s == OK && rename(temporary, path) < 0)
 		s = err_os(e, "rename %s to %s", temporary, path);
 	if (s != OK) {
@@ -214,6 +216,12 @@ enum status os_replace_file(
 		return s;
 	}
 	return os_fsync_dir(dir, e);
+}
+
+enum status os_replace_file(
+	const char *path, const void *bytes, size_t len, unsigned mode, struct err *e)
+{
+	return os_replace_file_parts(path, &(struct str){ bytes, len }, 1, mode, e);
 }
 
 enum status os_make_dirs(const char *path, struct err *e)

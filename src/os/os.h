@@ -35,6 +35,9 @@ NODISCARD enum status os_pwrite_full(
 /* Durable and all or nothing: temporary file, fsync, rename over `path`, fsync of the folder. */
 NODISCARD enum status os_replace_file(
 	const char *path, const void *bytes, size_t len, unsigned mode, struct err *e);
+/* The same for a file of several parts, one behind the other. */
+NODISCARD enum status os_replace_file_parts(
+	const char *path, const struct str *parts, size_t count, unsigned mode, struct err *e);
 NODISCARD enum status os_fsync_dir(const char *dir, struct err *e);
 /* mkdir -p, mode 0750 for folders that it makes, which are durable then. */
 NODISCARD enum status os_make_dirs(const char *path, struct err *e);

@@ -23,34 +23,62 @@ static void table_cleanup(struct unwind_table **t)
 	unwind_table_free(*t);
 }
 
-enum status unwind_table_encode(const struct unwind_table *t, struct buf *out)
+/* The bytes of all blobs, which lie in memory as they do in the file. */
+static struct str blobs_of(const struct unwind_table *t)
 {
-	size_t begin = out->len;
-	buf_str(out, CACHE_MAGIC);
-	buf_u32(out, CACHE_VERSION);
-	buf_u32(out, t->first_page);
-	buf_u32(out, t->page_count);
-	buf_u32(out, 0);
-	buf_u64(out, t->blob_bytes);
-	buf_u64(out, t->row_count);
-	buf_u64(out, t->fde_count);
-	buf_u64(out, t->unsupported_rows);
-	buf_u64(out, t->bad_fdes);
-	for (uint32_t i = 0; i < t->page_count; i++) {
-		buf_u32(out, t->pages[i].blob_len);
-		buf_u16(out, t->pages[i].rule_count);
-		buf_u16(out, t->pages[i].row_count);
-	}
+	const uint8_t *begin = NULL, *end = NULL;
 	for (uint32_t i = 0; i < t->page_count; i++) {
 		const struct unwind_table_page *p = &t->pages[i];
 		if (!p->blob)
 			continue;
-		buf_put(out, p->blob, p->blob_len);
-		buf_zero(out, -(size_t)p->blob_len & (BLOB_ALIGN - 1));
+		begin = begin ? begin : p->blob;
+		end = p->blob + p->blob_len;
 	}
-	if (buf_status(out) != OK)
-		return buf_status(out);
-	buf_u32(out, codec_crc32c(0, out->data + begin, out->len - begin));
+	return begin ? str_make(begin, (size_t)(end - begin)) : STR("");
+}
+
+enum status unwind_table_encode_parts(
+	const struct unwind_table *t, struct buf *head, struct str *out_blobs, struct buf *tail)
+{
+	struct str blobs = blobs_of(t);
+	size_t begin = head->len, tail_begin = tail->len;
+	buf_str(head, CACHE_MAGIC);
+	buf_u32(head, CACHE_VERSION);
+	buf_u32(head, t->first_page);
+	buf_u32(head, t->page_count);
+	buf_u32(head, 0);
+	buf_u64(head, t->blob_bytes);
+	buf_u64(head, t->row_count);
+	buf_u64(head, t->fde_count);
+	buf_u64(head, t->unsupported_rows);
+	buf_u64(head, t->bad_fdes);
+	for (uint32_t i = 0; i < t->page_count; i++) {
+		buf_u32(head, t->pages[i].blob_len);
+		buf_u16(head, t->pages[i].rule_count);
+		buf_u16(head, t->pages[i].row_count);
+	}
+	buf_zero(tail, -blobs.len & (BLOB_ALIGN - 1));
+	if (buf_status(head) != OK)
+		return buf_status(head);
+	if (buf_status(tail) != OK)
+		return buf_status(tail);
+	uint32_t crc = codec_crc32c(0, head->data + begin, head->len - begin);
+	crc = codec_crc32c(crc, blobs.p, blobs.len);
+	buf_u32(tail, codec_crc32c(crc, tail->data + tail_begin, tail->len - tail_begin));
+	*out_blobs = blobs;
+	return buf_status(tail);
+}
+
+enum status unwind_table_encode(const struct unwind_table *t, struct buf *out)
+{
+	CLEANUP(buf_deinit) struct buf tail;
+	buf_init(&tail, BLOB_ALIGN + TRAILER_BYTES);
+	struct str blobs;
+	enum status s = unwind_table_encode_parts(t, out, &blobs, &tail);
+	if (s != OK)
+		return s;
+	buf_str(out, blobs);
+	buf_str(out, buf_view(&tail));
 	return buf_status(out);
 }
 
@@ -83,17 +111,16 @@ static enum status decode_header(struct reader *r, struct unwind_table *t, struc
 	return OK;
 }
 
-/* Fill t->pages by the directory; the reader is then at the blobs, which must be all that is left.
- */
+/* Fill t->pages by the directory; the blobs behind it, which must be all that is left, stay where
+ * they are. */
 static enum status decode_directory(struct reader *r, struct unwind_table *t, struct err *e)
 {
-	size_t blobs = reader_offset(r) + (size_t)t->page_count * DIRECTORY_ENTRY_BYTES;
-	size_t left = reader_left(r) - (size_t)t->page_count * DIRECTORY_ENTRY_BYTES;
-	t->memory = malloc(left + 1);
+	size_t directory = (size_t)t->page_count * DIRECTORY_ENTRY_BYTES;
+	const uint8_t *blobs = r->begin + reader_offset(r) + directory;
+	size_t left = reader_left(r) - directory;
 	t->pages = calloc((size_t)t->page_count + 1, sizeof(*t->pages));
-	if (!t->memory || !t->pages)
+	if (!t->pages)
 		return err_set(e, E_NOMEM, "unwind cache");
-	memcpy(t->memory, r->begin + blobs, left);
 	size_t at = 0;
 	uint64_t blob_bytes = 0;
 	for (uint32_t i = 0; i < t->page_count; i++) {
@@ -104,11 +131,11 @@ static enum status decode_directory(struct reader *r, struct unwind_table *t, st
 		if (p->blob_len > UNWIND_BLOB_BYTES_MAX || p->blob_len > left - at)
 			return broken("a blob passes the end", e);
 		if (p->blob_len)
-			p->blob = (const uint8_t *)t->memory + at;
+			p->blob = blobs + at;
 		blob_bytes += p->blob_len;
 		at += p->blob_len;
 		for (; at % BLOB_ALIGN; at++) {
-			if (at == left || ((const uint8_t *)t->memory)[at] != 0)
+			if (at == left || blobs[at] != 0)
 				return broken("padding is not there, or not zero", e);
 		}
 	}
@@ -130,7 +157,8 @@ static uint64_t count_rows(const struct unwind_table *t)
 	return rows;
 }
 
-enum status unwind_table_decode(struct str bytes, struct unwind_table **out, struct err *e)
+/* The table's blobs lie in the bytes, and it owns them only once the caller says so. */
+static enum status decode(struct str bytes, struct unwind_table **out, struct err *e)
 {
 	if (bytes.len < HEADER_BYTES + TRAILER_BYTES)
 		return broken("cut short", e);
@@ -153,4 +181,26 @@ enum status unwind_table_decode(struct str bytes, struct unwind_table **out, str
 		return s;
 	*out = STEAL_PTR(t);
 	return OK;
+}
+
+enum status unwind_table_decode_take(struct buf *bytes, struct unwind_table **out, struct err *e)
+{
+	struct unwind_table *t = NULL;
+	enum status s = decode(buf_view(bytes), &t, e);
+	if (s != OK)
+		return s;
+	size_t len;
+	t->memory = buf_steal(bytes, &len);
+	*out = t;
+	return OK;
+}
+
+enum status unwind_table_decode(struct str bytes, struct unwind_table **out, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf copy;
+	buf_init(&copy, bytes.len);
+	buf_str(&copy, bytes);
+	if (buf_status(&copy) != OK)
+		return err_set(e, buf_status(&copy), "unwind cache");
+	return unwind_table_decode_take(&copy, out, e);
 }

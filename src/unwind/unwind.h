@@ -120,3 +120,9 @@ NODISCARD enum status unwind_table_check(const struct unwind_table *t, struct er
 NODISCARD enum status unwind_table_encode(const struct unwind_table *t, struct buf *out);
 NODISCARD enum status unwind_table_decode(
 	struct str bytes, struct unwind_table **out, struct err *e);
+/* The same without a second copy of a large table. The file is head, blobs and tail; the blobs lie
+ * in the table. Decoding takes the bytes over if it is OK, else they stay as they are. */
+NODISCARD enum status unwind_table_encode_parts(
+	const struct unwind_table *t, struct buf *head, struct str *out_blobs, struct buf *tail);
+NODISCARD enum status unwind_table_decode_take(
+	struct buf *bytes, struct unwind_table **out, struct err *e);

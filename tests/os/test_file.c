@@ -45,6 +45,12 @@ static void replaces_and_reads(void **state)
 	buf_init(&b, 8);
 	CHECK_OK(os_read_file(in_dir("f"), &b, &e), &e);
 	CHECK_STR(buf_view(&b), "replaced");
+	const struct str parts[] = { STR("re"), STR(""), STR("placed") };
+	CHECK(unlink(in_dir("f")) == 0);
+	CHECK_OK(os_replace_file_parts(in_dir("f"), parts, ARRAY_COUNT(parts), 0640, &e), &e);
+	b.len = 0;
+	CHECK_OK(os_read_file(in_dir("f"), &b, &e), &e);
+	CHECK_STR(buf_view(&b), "replaced");
 	CLEANUP(buf_deinit) struct buf small;
 	buf_init(&small, 7);
 	CHECK(os_read_file(in_dir("f"), &small, &e) == E_LIMIT);

@@ -79,6 +79,49 @@ static void appends_and_keeps_to_the_limit(void **state)
 	unwind_table_free(t);
 }
 
+/* The parts are the file; a table takes over what it is read from, unless it is broken. */
+static void parts_are_the_file(void **state)
+{
+	(void)state;
+	struct unwind_table *t = make(), *back = NULL;
+	struct buf whole, head, tail;
+	struct str blobs;
+	encode(&whole);
+	buf_init(&head, 1 << 20);
+	buf_init(&tail, 100);
+	CHECK(unwind_table_encode_parts(t, &head, &blobs, &tail) == OK);
+	CHECK(blobs.len && (const uint8_t *)blobs.p == (const uint8_t *)t->memory);
+	buf_str(&head, blobs);
+	buf_str(&head, buf_view(&tail));
+	CHECK(str_eq(buf_view(&head), buf_view(&whole)));
+	head.data[head.len - 1] ^= 1;
+	CHECK(unwind_table_decode_take(&head, &back, NULL) == E_CORRUPT);
+	CHECK(!back && head.len == whole.len);
+	head.data[head.len - 1] ^= 1;
+	const void *bytes = head.data;
+	CHECK(unwind_table_decode_take(&head, &back, NULL) == OK);
+	CHECK(back->memory == bytes && !head.data && head.len == 0);
+	CHECK(hash128_eq(unwind_table_hash(back), unwind_table_hash(t)));
+	unwind_table_free(back);
+	unwind_table_free(t);
+	buf_deinit(&whole);
+	buf_deinit(&head);
+	buf_deinit(&tail);
+}
+
+static void a_table_without_a_row_is_kept(void **state)
+{
+	(void)state;
+	struct unwind_table empty = { .first_page = 3 }, *back = NULL;
+	struct buf bytes;
+	buf_init(&bytes, 1000);
+	CHECK(unwind_table_encode(&empty, &bytes) == OK);
+	CHECK(unwind_table_decode_take(&bytes, &back, NULL) == OK);
+	CHECK(back->first_page == 3 && back->page_count == 0);
+	unwind_table_free(back);
+	buf_deinit(&bytes);
+}
+
 static void every_changed_byte_is_noticed(void **state)
 {
 	(void)state;
@@ -180,7 +223,8 @@ static void refuses_another_length(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(reads_back_what_it_wrote),
-	cmocka_unit_test(appends_and_keeps_to_the_limit),
+	cmocka_unit_test(appends_and_keeps_to_the_limit), cmocka_unit_test(parts_are_the_file),
+	cmocka_unit_test(a_table_without_a_row_is_kept),
 	cmocka_unit_test(every_changed_byte_is_noticed),
 	cmocka_unit_test(a_signed_lie_is_refused_or_harmless),
 	cmocka_unit_test(refuses_lies_in_the_header), cmocka_unit_test(refuses_another_length))

@@ -154,7 +154,7 @@ enum status tablecache_load(
 	if (s == E_NOTFOUND)
 		return s;
 	if (s == OK)
-		s = unwind_table_decode(buf_view(&bytes), out, e);
+		s = unwind_table_decode_take(&bytes, out, e);
 	if (s == OK) {
 		(void)utimensat(AT_FDCWD, path, NULL, 0);
 		return OK;
@@ -171,17 +171,22 @@ enum status tablecache_store(
 	char path[PATH_MAX];
 	if (!name_is_plain(name) || !path_of(c, str_of(name), SUFFIX, path))
 		return err_set(e, E_INVALID, "unwind cache: name \"%s\"", name);
-	CLEANUP(buf_deinit) struct buf bytes;
-	buf_init(&bytes, FILE_BYTES_MAX);
-	enum status s = unwind_table_encode(t, &bytes);
+	CLEANUP(buf_deinit) struct buf head;
+	CLEANUP(buf_deinit) struct buf tail;
+	buf_init(&head, FILE_BYTES_MAX);
+	buf_init(&tail, FILE_BYTES_MAX);
+	struct str blobs;
+	enum status s = unwind_table_encode_parts(t, &head, &blobs, &tail);
 	if (s != OK)
 		return err_set(e, s, "%s", path);
-	if (bytes.len > c->bytes_max)
-		return err_set(e, E_LIMIT, "%s: %zu bytes", path, bytes.len);
-	s = os_replace_file(path, bytes.data, bytes.len, FILE_MODE, e);
+	size_t bytes = head.len + blobs.len + tail.len;
+	if (bytes > c->bytes_max || bytes > FILE_BYTES_MAX)
+		return err_set(e, E_LIMIT, "%s: %zu bytes", path, bytes);
+	const struct str parts[] = { buf_view(&head), blobs, buf_view(&tail) };
+	s = os_replace_file_parts(path, parts, ARRAY_COUNT(parts), FILE_MODE, e);
 	if (s != OK)
 		return s;
-	c->bytes += bytes.len;
+	c->bytes += bytes;
 	return c->bytes > c->bytes_max ? shrink(c, e) : OK;
 }
 
