@@ -165,7 +165,7 @@ static void leaves_out_shapes_of_go(void **state)
 	(void)state;
 	static const struct {
 		const char *name, *want;
-	} cases[] = {
+	} names[] = {
 		{ "a.f[go.shape.int].func1", " a.f.func1\n" },
 		{ "a.(*T[go.shape.struct { x []int },go.shape.[4]uint8]).m[go.shape.int]",
 			" a.(*T).m\n" },
@@ -179,7 +179,7 @@ static void leaves_out_shapes_of_go(void **state)
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&b, 65536);
 	buf_init(&text, 65536);
-	FOR_EACH_CASE (c, cases) {
+	FOR_EACH_CASE (c, names) {
 		CLEANUP(profile_deinit) struct profile p = { 0 };
 		struct err e = { 0 };
 		struct pyroscope_ingest q = {

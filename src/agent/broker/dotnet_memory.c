@@ -347,8 +347,8 @@ static uint64_t metadata_bytes(struct memory *m, uint64_t at)
 	if (!is_root || !str_starts(version, STR(VERSION_TEXT)))
 		return 0;
 	(void)reader_u16(&r);
-	uint16_t streams = reader_u16(&r);
-	for (unsigned i = 0; i < MIN(streams, (uint16_t)STREAMS_MAX) && !r.failed; i++) {
+	unsigned streams = reader_u16(&r);
+	for (unsigned i = 0; i < MIN(streams, (unsigned)STREAMS_MAX) && !r.failed; i++) {
 		uint64_t from = reader_u32(&r), len = reader_u32(&r);
 		end = MAX(end, from + len);
 		size_t name = 0;
