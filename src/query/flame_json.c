@@ -2,42 +2,6 @@
 /* The columns as they are, for the page and for the file that is a page of its own (html.c). */
 #include "query/internal.h"
 
-static void column_u32(struct buf *b, const char *key, const uint32_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
-static void column_u8(struct buf *b, const char *key, const uint8_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
-static void column_i64(struct buf *b, const char *key, const int64_t *v, uint32_t count)
-{
-	query_json_key(b, key);
-	buf_u8(b, '[');
-	for (uint32_t i = 0; i < count; i++) {
-		if (i > 0)
-			buf_u8(b, ',');
-		query_json_i64(b, v[i]);
-	}
-	buf_u8(b, ']');
-}
-
 /* Depths are small and alike, so they compress to a tenth of the parents. */
 static void column_depth(struct buf *b, const struct query_flame *f)
 {
@@ -120,15 +84,15 @@ void query_flame_json(const struct query_flame *f, bool depth, struct buf *b)
 	if (depth)
 		column_depth(b, f);
 	else
-		column_u32(b, "parent", f->parent, f->count);
-	column_u32(b, "name", f->name, f->count);
-	column_u32(b, "file", f->file, f->count);
-	column_u32(b, "line", f->line, f->count);
-	column_u32(b, "binary", f->binary, f->count);
-	column_u8(b, "kind", f->kind, f->count);
-	column_u8(b, "inlined", f->inlined, f->count);
-	column_i64(b, "self", f->self, f->count);
-	column_i64(b, "total", f->total, f->count);
+		query_json_column(b, "parent", f->parent, sizeof(*f->parent), f->count);
+	query_json_column(b, "name", f->name, sizeof(*f->name), f->count);
+	query_json_column(b, "file", f->file, sizeof(*f->file), f->count);
+	query_json_column(b, "line", f->line, sizeof(*f->line), f->count);
+	query_json_column(b, "binary", f->binary, sizeof(*f->binary), f->count);
+	query_json_column(b, "kind", f->kind, sizeof(*f->kind), f->count);
+	query_json_column(b, "inlined", f->inlined, sizeof(*f->inlined), f->count);
+	query_json_column(b, "self", f->self, sizeof(*f->self), f->count);
+	query_json_column(b, "total", f->total, sizeof(*f->total), f->count);
 	if (f->time_ns)
 		column_time(b, f);
 	buf_u8(b, '}');

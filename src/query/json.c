@@ -1,23 +1,56 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: integers are most of a flame graph's bytes, so they are written without printf.
+ * How: integers are most of a flame graph's bytes, so they are written without printf, and those of
+ * a column into room that is asked for once for many of them.
  */
 #include "query/internal.h"
 
 #define I64_DIGITS_MAX 20
+/* Numbers of a column that are written at once. */
+#define COLUMN_STEP 256
+
+/* At `out`, which has room for I64_DIGITS_MAX: how many bytes it took. */
+static size_t put_i64(uint8_t *out, int64_t v)
+{
+	uint64_t rest = query_abs(v), power = 10;
+	size_t sign = v < 0, digits = 1;
+	if (sign)
+		out[0] = '-';
+	for (; digits < I64_DIGITS_MAX - 1 && rest >= power; power *= 10)
+		digits++;
+	for (size_t i = digits; i-- > 0; rest /= 10)
+		out[sign + i] = (uint8_t)('0' + rest % 10);
+	return sign + digits;
+}
 
 void query_json_i64(struct buf *b, int64_t v)
 {
-	char digits[I64_DIGITS_MAX];
-	size_t at = sizeof(digits);
-	uint64_t rest = query_abs(v);
-	do {
-		digits[--at] = (char)('0' + rest % 10);
-		rest /= 10;
-	} while (rest > 0);
-	if (v < 0)
-		digits[--at] = '-';
-	buf_put(b, digits + at, sizeof(digits) - at);
+	uint8_t text[I64_DIGITS_MAX];
+	buf_put(b, text, put_i64(text, v));
+}
+
+static inline int64_t value_at(const void *v, size_t size, size_t i)
+{
+	return size == 1   ? ((const uint8_t *)v)[i]
+	       : size == 4 ? ((const uint32_t *)v)[i]
+			   : ((const int64_t *)v)[i];
+}
+
+void query_json_column(struct buf *b, const char *key, const void *v, size_t size, size_t count)
+{
+	query_json_key(b, key);
+	buf_u8(b, '[');
+	for (size_t first = 0; first < count; first += COLUMN_STEP) {
+		size_t end = MIN(first + COLUMN_STEP, count), at = 0;
+		uint8_t *out = buf_reserve(b, (end - first) * (I64_DIGITS_MAX + 1));
+		for (size_t i = first; out && i < end; i++) {
+			if (i > 0)
+				out[at++] = ',';
+			at += put_i64(out + at, value_at(v, size, i));
+		}
+		b->len += at;
+	}
+	buf_u8(b, ']');
 }
 
 void query_json_key(struct buf *b, const char *key)
