@@ -264,10 +264,18 @@ static size_t run_end(const struct folder *f, size_t first)
 	return end;
 }
 
+static bool is_kept(struct folder *f, const struct group *g)
+{
+	int64_t whole = f->out->nodes.v[g->parent].total;
+	if (query_trim_keeps(f->trim, f->r->trim, f->least, whole, g->total, g->total_diff))
+		return true;
+	f->out->trimmed = query_add(f->out->trimmed, g->total);
+	return false;
+}
+
 /* The groups among the places below, those that are large enough. */
 static bool cut_runs(struct folder *f, uint32_t parent)
 {
-	int64_t whole = f->out->nodes.v[parent].total;
 	VEC_CLEAR(&f->runs);
 	for (size_t first = 0, end; first < f->below.len; first = end) {
 		struct group g = { .parent = parent, .first = (uint32_t)first };
@@ -276,9 +284,7 @@ static bool cut_runs(struct folder *f, uint32_t parent)
 			g.total = query_add(g.total, weight(f, &f->below.v[i]));
 			g.total_diff = query_add(g.total_diff, weight_diff(f, &f->below.v[i]));
 		}
-		if (!query_trim_keeps(f->trim, f->r->trim, f->least, whole, g.total, g.total_diff))
-			f->out->trimmed = query_add(f->out->trimmed, g.total);
-		else if (!VEC_PUSH(&f->runs, g))
+		if (is_kept(f, &g) && !VEC_PUSH(&f->runs, g))
 			return false;
 	}
 	if (f->runs.len > 1)
@@ -302,6 +308,14 @@ static bool push_runs(struct folder *f)
 	return true;
 }
 
+/* As cut_runs() and push_runs() do: of a whole graph most nodes have one place below. */
+static bool push_only(struct folder *f, uint32_t parent)
+{
+	const struct place *p = f->below.v;
+	struct group g = { parent, (uint32_t)f->places.len, weight(f, p), weight_diff(f, p) };
+	return !is_kept(f, &g) || (VEC_PUSH(&f->groups, g) && VEC_PUSH(&f->places, *p));
+}
+
 /* The places below wait on the stack in groups, of which node `number` is the parent. */
 static enum status close_below(struct folder *f, uint32_t number)
 {
@@ -309,7 +323,8 @@ static enum status close_below(struct folder *f, uint32_t number)
 		return no_memory(f);
 	f->out->nodes.v[number].self = f->self;
 	sort_below(f);
-	return cut_runs(f, number) && push_runs(f) ? check_memory(f) : no_memory(f);
+	bool good = f->below.len == 1 ? push_only(f, number) : cut_runs(f, number) && push_runs(f);
+	return good ? check_memory(f) : no_memory(f);
 }
 
 /* Fill the node with what its frames have in common. */

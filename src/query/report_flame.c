@@ -37,7 +37,6 @@ struct flame {
 	uint32_t *line; /* lines.v, QUERY_LINE_NONE */
 	uint8_t *mixed;
 	uint32_t *child_count;
-	int64_t *offset; /* of value, from the left */
 	int64_t *total, *self;
 	uint32_t height;
 	uint32_t *depth_end; /* by depth: the row behind its last */
@@ -128,17 +127,10 @@ static void fill_rows(struct flame *f, const uint32_t *row_of)
 		f->total[row] = n->total;
 		f->self[row] = n->self;
 		f->child_count[row_of[n->parent]]++;
+		if (n->parent == 0)
+			f->total[0] = query_add(f->total[0], n->total);
 		if (f->node)
 			f->node[row] = i;
-	}
-	for (uint32_t parent = 0, row = 1; parent < f->count; parent++) {
-		int64_t at = f->offset[parent];
-		for (uint32_t end = row + f->child_count[parent]; row < end; row++) {
-			f->offset[row] = at;
-			at = query_add(at, f->total[row]);
-		}
-		if (parent == 0)
-			f->total[0] = at;
 	}
 }
 
@@ -147,7 +139,7 @@ static bool reserve(struct flame *f)
 	const struct query_stacks *s = &f->t->stacks;
 	bool nodes = f->r->label_count || f->r->chart || f->r->diff;
 	uint32_t **const columns[] = { &f->line, &f->child_count, &f->node };
-	int64_t **const numbers[] = { &f->offset, &f->total, &f->self, &f->ints };
+	int64_t **const numbers[] = { &f->total, &f->self, &f->ints };
 	bool good = true;
 	for (size_t i = 0; good && i < ARRAY_COUNT(columns) - !nodes; i++)
 		good = (*columns[i] = ARENA_ARRAY(f->a, uint32_t, f->count)) != NULL;
@@ -355,6 +347,20 @@ static bool set_alone(struct flame *f)
 	return f->count == 1;
 }
 
+/* Of value, from the left: children lie side by side, from where their parent begins. */
+static void put_offset(struct flame *f)
+{
+	f->ints[0] = 0;
+	for (size_t parent = 0, row = 1; parent < f->count; parent++) {
+		int64_t at = f->ints[parent];
+		for (size_t end = row + f->child_count[parent]; row < end; row++) {
+			f->ints[row] = at;
+			at = query_add(at, f->total[row]);
+		}
+	}
+	put_ints(f, STR("value_offset"), f->ints, 0, false, false);
+}
+
 static void put_values(struct flame *f)
 {
 	bool alone = set_alone(f);
@@ -371,7 +377,6 @@ static void put_values(struct flame *f)
 		f->ints[i] = (int64_t)depth;
 	}
 	put_ints(f, STR("depth"), f->ints, 0, false, alone);
-	put_ints(f, STR("value_offset"), f->offset, 0, false, false);
 }
 
 /* A column for each label that some row has. */
@@ -412,6 +417,7 @@ static enum status write_record(struct flame *f, struct buf *out, struct err *e)
 	put_children(f);
 	put_parent(f);
 	put_values(f);
+	put_offset(f);
 	put_labels(f);
 	enum status s = arrow_write_end(&f->w, false, out, e);
 	if (s == OK && f->no_memory)
