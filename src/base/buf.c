@@ -48,6 +48,23 @@ enum status buf_status(const struct buf *b)
 	return b->no_memory ? E_NOMEM : E_LIMIT;
 }
 
+/* Out of line, so that what writes byte by byte has but the comparison inline. */
+static __attribute__((noinline)) bool grow(struct buf *b, size_t need)
+{
+	size_t cap = MAX(b->cap + b->cap / 2, (size_t)BUF_CAP_MIN);
+	cap = MIN(MAX(cap, need), MAX(b->max, (size_t)1));
+	uint8_t *data = realloc(b->data, cap);
+	if (!data) {
+		b->failed = true;
+		b->no_memory = true;
+		return false;
+	}
+	pages_prefer_large(data, cap);
+	b->data = data;
+	b->cap = cap;
+	return true;
+}
+
 uint8_t *buf_reserve(struct buf *b, size_t len)
 {
 	if (b->failed)
@@ -57,19 +74,8 @@ uint8_t *buf_reserve(struct buf *b, size_t len)
 		return NULL;
 	}
 	size_t need = b->len + len;
-	if (need > b->cap || !b->data) {
-		size_t cap = MAX(b->cap + b->cap / 2, (size_t)BUF_CAP_MIN);
-		cap = MIN(MAX(cap, need), MAX(b->max, (size_t)1));
-		uint8_t *data = realloc(b->data, cap);
-		if (!data) {
-			b->failed = true;
-			b->no_memory = true;
-			return NULL;
-		}
-		pages_prefer_large(data, cap);
-		b->data = data;
-		b->cap = cap;
-	}
+	if ((need > b->cap || !b->data) && !grow(b, need))
+		return NULL;
 	return b->data + b->len;
 }
 
