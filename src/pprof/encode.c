@@ -58,6 +58,7 @@ struct encoder {
 	uint32_t *string_index;
 	struct order mappings, locations, functions;
 	struct mapping_flags *flags;   /* by the profile's mapping */
+	bool has_programs;             /* a mapping of RANK_PROGRAM */
 	uint32_t *head_column;         /* by head: column; UINT32_MAX: not used */
 	uint32_t columns[COLUMNS_MAX]; /* a type of each */
 	uint32_t column_count;
@@ -171,7 +172,7 @@ static uint8_t rank_of(struct str file)
 /* Leaf first. */
 static void weigh(struct encoder *c, const uint32_t *locations, uint32_t count, int64_t value)
 {
-	while (count-- > 0) {
+	while (c->has_programs && count-- > 0) {
 		struct mapping_flags *m = &c->flags[c->p->locations.v[locations[count]].mapping];
 		if (m->rank != RANK_PROGRAM)
 			continue;
@@ -649,8 +650,10 @@ static bool encoder_init(struct encoder *c, const struct profile *p, struct buf 
 		return false;
 	for (size_t i = 0; i < p->heads.len; i++)
 		c->head_column[i] = UINT32_MAX;
-	for (uint32_t i = 1; i < p->mappings.len; i++)
+	for (uint32_t i = 1; i < p->mappings.len; i++) {
 		c->flags[i].rank = rank_of(profile_str(p, p->mappings.v[i].filename));
+		c->has_programs |= c->flags[i].rank == RANK_PROGRAM;
+	}
 	return true;
 }
 
