@@ -25,7 +25,6 @@
 #include <sys/random.h>
 
 #define UNSET UINT32_MAX
-#define KIND_STEP 0x9E3779B97F4A7C15ull
 #define SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
 
 /* Series and set of a combination of head, label sets and link. */
@@ -186,11 +185,12 @@ static struct hash128 mapping_key(struct adding *a, uint32_t id)
 
 static struct hash128 location_key(struct adding *a, const struct profile_location *l)
 {
-	/* Bijections of the address: two of one mapping never meet, whatever the mapping's key,
-	 * which is not known outside; two of different ones need 128 equal bits. */
+	/* In each half, two addresses of one mapping never meet, and two of different mappings or
+	 * kinds do with a probability of about 2^-64: the mapping's key is not known outside. No
+	 * mixing: stack_key() needs no more than that. */
 	struct hash128 m = mapping_key(a, l->mapping);
-	struct hash128 k = { hash_u64(l->address + m.lo),
-		hash_u64((l->address ^ m.hi) + (l->kind + 1) * KIND_STEP) };
+	uint64_t kind = 2 * (uint64_t)l->kind + 1;
+	struct hash128 k = { l->address + m.lo * kind, l->address + m.hi * kind };
 	for (uint32_t i = 0; i < l->line_count; i++) {
 		const struct profile_line *line = &a->p->lines.v[l->line_first + i];
 		const struct {
@@ -210,21 +210,29 @@ static void make_location_keys(struct adding *a)
 		a->location_keys[i] = location_key(a, &v[i]);
 }
 
-/* NH of UMAC (RFC 4418 section 5.2.2) with words of 64 bits, twice with other secrets: two stacks
- * of one depth have equal sums with a probability of 2^-128, also where an attacker chose their
- * frames. */
+/* NH of UMAC (RFC 4418 section 5.2.2) with words of 64 bits: once over the low halves of the
+ * frames' keys, and once over the high ones with other secrets. Two stacks of one depth have equal
+ * sums of a half with a probability of 2^-64 for the keys and 2^-64 for NH, so of both with 2^-126,
+ * also where an attacker chose their frames. */
 static struct hash128 stack_key(const struct adding *a, const struct profile_stack *st)
 {
 	const struct hash128 *keys = a->location_keys;
+	const uint32_t *frames = a->p->stack_locations.v;
+	uint32_t at = st->first;
 	const uint64_t *secret = a->m->secrets;
 	struct {
 		unsigned __int128 sums[2];
 		uint64_t count[2];
 	} all = { { 0 }, { st->count } };
-	for (uint32_t i = 0; i < st->count; i++, secret += 2) {
-		struct hash128 k = keys[a->p->stack_locations.v[st->first + i]];
-		all.sums[0] += (unsigned __int128)(k.lo + secret[0]) * (k.hi + secret[1]);
-		all.sums[1] += (unsigned __int128)(k.lo + secret[2]) * (k.hi + secret[3]);
+	for (uint32_t i = 1; i < st->count; i += 2, at += 2, secret += 4) {
+		struct hash128 x = keys[frames[at]], y = keys[frames[at + 1]];
+		all.sums[0] += (unsigned __int128)(x.lo + secret[0]) * (y.lo + secret[1]);
+		all.sums[1] += (unsigned __int128)(x.hi + secret[2]) * (y.hi + secret[3]);
+	}
+	if (st->count % 2) {
+		struct hash128 x = keys[frames[at]];
+		all.sums[0] += (unsigned __int128)(x.lo + secret[0]) * secret[1];
+		all.sums[1] += (unsigned __int128)(x.hi + secret[2]) * secret[3];
 	}
 	return hash128(&all, sizeof(all));
 }
