@@ -15,6 +15,7 @@
 
 #define INTERPRETER PLACE(1)
 #define STACK PLACE(2)
+#define OUTER_STACK(n) (PLACE(6) + 0x100 * (uint64_t)(n))
 #define CONTEXT(n) (PLACE(3) + PERL_CONTEXT_BYTES * (uint64_t)(n)) /* 2: the innermost */
 #define CV(n) (PLACE(4) + 0x100 * (uint64_t)(n))
 #define BODY(n) (CV(n) + 0x40)
@@ -89,6 +90,24 @@ static void shows_the_functions_that_each_loop_runs(void **state)
 	made_runtime_end();
 }
 
+/* A BEGIN block: C code has called it, so that it catches an error, on a stack of its own. */
+static void misses_nothing_while_a_program_is_compiled(void **state)
+{
+	(void)state;
+	begin();
+	put_word(STACK + PERL_SI_PREVIOUS, OUTER_STACK(0));
+	put_word(OUTER_STACK(0) + PERL_SI_PREVIOUS, OUTER_STACK(1));
+	put(OUTER_STACK(0) + PERL_SI_INDEX, UINT32_MAX, 4);
+	put(OUTER_STACK(1) + PERL_SI_INDEX, UINT32_MAX, 4);
+	put(CONTEXT(0), PERL_TYPE_EVAL | PERL_EVAL_BLOCK, 1);
+	put_word(CONTEXT(0) + PERL_CONTEXT_RETURN, 0);
+	*world_word(SP0 + LOOP_BYTES - 8) = CALLER; /* no second loop */
+	const struct event_sample *s = made_runtime_take();
+	CHECK(s->h.stack_end == STACK_END_ROOT && !gap_in(s));
+	CHECK(counted()->runtime_frames == 2);
+	made_runtime_end();
+}
+
 /* clang-format off */
 static const struct {
 	const char *name;
@@ -136,5 +155,6 @@ static void bears_memory_that_changes_while_it_is_read(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
+	cmocka_unit_test(misses_nothing_while_a_program_is_compiled),
 	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
 	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

@@ -36,6 +36,7 @@
 #define PERL_TYPE_EVAL 11
 #define PERL_EVAL_BLOCK 0x40 /* CXp_TRYBLOCK: eval { } */
 #define PERL_CONTEXTS_OF_STEP 8
+#define PERL_STACKS_OF_STEP 4
 /* struct cop */
 #define PERL_COP_LINE 36
 #define PERL_COP_FILE 48
@@ -150,13 +151,22 @@ static __always_inline void perl_record(struct walk *w, const struct runtime_rec
 	runtime_record_frame(w, number, line);
 }
 
-/* The PERL_SI in s->block has no more contexts. */
-static __always_inline void perl_leave_stack(struct walk *w, const struct runtime_scratch *s)
+/* The PERL_SI in s->block has no more contexts: the next one is the nearest before it that has
+ * some. One that has none runs nothing: the outermost one of a program that is being compiled,
+ * while its BEGIN blocks run. 1: there is one before it. */
+static __always_inline int perl_leave_stack(struct walk *w, struct runtime_scratch *s)
 {
 	__u64 previous = block_word(s->block, PERL_SI_WORDS, PERL_SI_PREVIOUS);
-	w->runtime.owner = previous ? PERL_INDEX_INNERMOST : PERL_ONLY_MAIN;
-	if (previous)
+	int is_left = previous != 0;
+	for (int i = 0; i < PERL_STACKS_OF_STEP && previous; i++) {
 		w->runtime.frame = previous;
+		if (!read_user(s->block, PERL_SI_BYTES, previous) ||
+			(__s32)block_half(s->block, PERL_SI_WORDS, PERL_SI_INDEX) >= 0)
+			break;
+		previous = block_word(s->block, PERL_SI_WORDS, PERL_SI_PREVIOUS);
+	}
+	w->runtime.owner = previous ? PERL_INDEX_INNERMOST : PERL_ONLY_MAIN;
+	return is_left;
 }
 
 /* The next context of the run. 1: it is looked for further. */
@@ -184,6 +194,20 @@ static __always_inline int perl_context(struct walk *w, const struct runtime_rec
 	return 0;
 }
 
+/* Below a run that C code has begun so that it can catch an error, as with BEGIN blocks, is an eval
+ * that returns nowhere: nothing else runs it. */
+static __always_inline __s32 perl_skip_catch(struct runtime_scratch *s, __u64 contexts, __s32 index)
+{
+	if (index < 0 ||
+		!read_user(s->code, PERL_CONTEXT_BYTES,
+			contexts + (__u64)index * PERL_CONTEXT_BYTES) ||
+		block_word(s->code, PERL_CONTEXT_WORDS, PERL_CONTEXT_RETURN))
+		return index;
+	__u32 kind = block_byte(s->code, PERL_CONTEXT_WORDS, 0);
+	int is_catch = (kind & PERL_TYPE_MASK) == PERL_TYPE_EVAL && kind & PERL_EVAL_BLOCK;
+	return is_catch ? index - 1 : index;
+}
+
 /* The next frame of the run, or some contexts that are none. */
 static __always_inline void perl_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
@@ -208,6 +232,8 @@ static __always_inline void perl_frame(
 		more = perl_context(w, r, s, contexts, index);
 	if (!w->runtime.frame)
 		return;
+	if (!more && w->runtime.stage == RUNTIME_NATIVE)
+		index = perl_skip_catch(s, contexts, index);
 	w->runtime.owner = (__u32)index;
 	if (index >= 0) {
 		w->runtime.stage |= more ? RUNTIME_FRAMES : RUNTIME_NATIVE;
@@ -216,8 +242,7 @@ static __always_inline void perl_frame(
 	/* The frame that was recorded may have used the block. */
 	if (!read_user(s->block, PERL_SI_BYTES, stack))
 		return;
-	perl_leave_stack(w, s);
-	if (w->runtime.owner != PERL_ONLY_MAIN)
+	if (perl_leave_stack(w, s))
 		w->runtime.stage = RUNTIME_NATIVE;
 	else if (more)
 		w->runtime.stage = RUNTIME_FRAMES;
@@ -240,7 +265,7 @@ static __always_inline void perl_begin(
 	w->runtime.look = runtime_word(interpreter + l->interp_cop);
 	w->runtime.owner = PERL_INDEX_INNERMOST;
 	if ((__s32)block_half(s->block, PERL_SI_WORDS, PERL_SI_INDEX) < 0)
-		perl_leave_stack(w, s);
+		(void)perl_leave_stack(w, s);
 }
 
 /* Does the native frame at `offset` execute the next run? A sort has the context of its function
