@@ -109,6 +109,25 @@ static void shows_the_functions_that_each_frame_runs(void **state)
 	made_runtime_end();
 }
 
+/* C code that is called so that it may fail, as the parser: it has a C frame, and no frame. */
+static void passes_c_frames_without_a_frame(void **state)
+{
+	(void)state;
+	const uint64_t stack = SLOT(0) - 0x10;
+	begin();
+	*world_word(CFRAME(0) + LUAJIT_CFRAME_RESULTS) = (uint32_t)(stack - SLOT(4) - 16);
+	put_cframe(0, STATE, CFRAME(1), CALLEE + 0x10);
+	put_cframe(1, CODE(4) + 4 * 9, CFRAME(2), CALLEE + 0x10);
+	put_cframe(2, CODE(0) + 4 * 3, 0, CALLER);
+	CHECK(is_whole(made_runtime_take(), 56));
+	made_runtime_end();
+	begin();
+	/* one that has called a function, whose frame is above */
+	*world_word(CFRAME(0) + LUAJIT_CFRAME_RESULTS) = (uint32_t)(stack - SLOT(2) - 8);
+	CHECK(is_whole(made_runtime_take(), 56));
+	made_runtime_end();
+}
+
 /* The leaf is a trace, with a frame of `words` below the C frame. */
 static void leaves_traces(void **state)
 {
@@ -205,6 +224,7 @@ static void bears_memory_that_changes_while_it_is_read(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_frame_runs),
-	cmocka_unit_test(leaves_traces), cmocka_unit_test(follows_each_kind_of_call),
-	cmocka_unit_test(says_why_frames_are_missing), cmocka_unit_test(survives_any_word),
+	cmocka_unit_test(passes_c_frames_without_a_frame), cmocka_unit_test(leaves_traces),
+	cmocka_unit_test(follows_each_kind_of_call), cmocka_unit_test(says_why_frames_are_missing),
+	cmocka_unit_test(survives_any_word),
 	cmocka_unit_test(bears_memory_that_changes_while_it_is_read))

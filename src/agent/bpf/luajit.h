@@ -35,6 +35,7 @@
 #define LUAJIT_GLOBAL_CURRENT 344
 #define LUAJIT_GLOBAL_WORDS 6
 /* a C frame */
+#define LUAJIT_CFRAME_RESULTS 8 /* i32; below 0: that of a protected call of C code */
 #define LUAJIT_CFRAME_STATE 16
 #define LUAJIT_CFRAME_PC 24
 #define LUAJIT_CFRAME_BEFORE 32
@@ -133,6 +134,39 @@ static __always_inline void luajit_begin(
 		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 }
 
+/* Are all frames that are left those of C frames further out? A protected call of C code, such as
+ * that of the parser, has a C frame and no frame: only what lies above the stack's top of then. */
+static __always_inline int luajit_is_empty(const struct walk *w, const struct runtime_scratch *s)
+{
+	__s32 results = 0;
+	__u64 stack = block_word(s->code, LUAJIT_STATE_WORDS, LUAJIT_STATE_STACK);
+	return read_user(&results, sizeof(results), w->runtime.root + LUAJIT_CFRAME_RESULTS) &&
+	       results < 0 && w->runtime.frame < stack - results;
+}
+
+/* From the C frame to what has called it. */
+static __always_inline void luajit_leave(struct walk *w)
+{
+	__u64 cframe = w->runtime.root, saved[3];
+	w->runtime.root = 0;
+	w->runtime.last_code = 0;
+	w->runtime.stage = RUNTIME_NATIVE;
+	w->runtime.looks = runtime_word(cframe + LUAJIT_CFRAME_BEFORE) & ~LUAJIT_CFRAME_FLAGS;
+	if (!w->runtime.looks)
+		w->runtime.frame = 0;
+	if (!read_user(saved, sizeof(saved), cframe + LUAJIT_CFRAME_SAVED)) {
+		w->runtime.last_number = w->sp;
+		return;
+	}
+	w->bx = saved[0];
+	w->bx_is_known = 1;
+	w->fp = saved[1];
+	w->pc = saved[2];
+	w->sp = cframe + LUAJIT_CFRAME_BYTES;
+	w->pc_is_exact = 0;
+	w->regs_are_kept = 0;
+}
+
 /* Finds the C frame that runs what the walk has met: a part of the search. */
 static __always_inline void luajit_search(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
@@ -166,31 +200,10 @@ static __always_inline void luajit_search(
 		else if (!w->runtime.last_code)
 			w->runtime.last_code = runtime_word(at + 8 * i + LUAJIT_CFRAME_PC);
 		w->runtime.look = 0;
+		if (w->runtime.frame && luajit_is_empty(w, s))
+			luajit_leave(w);
 		return;
 	}
-}
-
-/* From the C frame to what has called it. */
-static __always_inline void luajit_leave(struct walk *w)
-{
-	__u64 cframe = w->runtime.root, saved[3];
-	w->runtime.root = 0;
-	w->runtime.last_code = 0;
-	w->runtime.stage = RUNTIME_NATIVE;
-	w->runtime.looks = runtime_word(cframe + LUAJIT_CFRAME_BEFORE) & ~LUAJIT_CFRAME_FLAGS;
-	if (!w->runtime.looks)
-		w->runtime.frame = 0;
-	if (!read_user(saved, sizeof(saved), cframe + LUAJIT_CFRAME_SAVED)) {
-		w->runtime.last_number = w->sp;
-		return;
-	}
-	w->bx = saved[0];
-	w->bx_is_known = 1;
-	w->fp = saved[1];
-	w->pc = saved[2];
-	w->sp = cframe + LUAJIT_CFRAME_BYTES;
-	w->pc_is_exact = 0;
-	w->regs_are_kept = 0;
 }
 
 static __always_inline void luajit_tell(struct walk *w, const struct runtime_record *r,
