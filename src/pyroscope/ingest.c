@@ -114,8 +114,10 @@ static enum status read_pprof(struct ingest *in, struct str packed)
 		s = pprof_decode_with(plain, &options, in->out, in->e);
 	if (s != OK)
 		return err_prefix(in->e, s, "profile");
-	s = types_finish(in->out, a, &made);
-	return s == OK ? OK : err_set(in->e, s, "types: %s", status_text(s));
+	s = repair_go_stacks(in->out, a);
+	if (s == OK)
+		s = types_finish(in->out, a, &made);
+	return s == OK ? OK : err_set(in->e, s, "stacks or types: %s", status_text(s));
 }
 
 static enum status read_parts(struct ingest *in, struct str body)

@@ -107,6 +107,12 @@ struct made {
 /* Gives the types their names, and tells gauges from deltas. */
 NODISCARD enum status types_finish(struct profile *p, struct added a, const struct made *m);
 
+/* ---- repair.c ---- */
+
+/* Puts back what Go cut off at the roots of deep stacks, where other stacks of the same file have
+ * it. Files of others stay as they are. E_LIMIT, E_NOMEM. */
+NODISCARD enum status repair_go_stacks(struct profile *p, struct added a);
+
 /* ---- tree.c ---- */
 
 /* The nodes of a flame graph of one side, parents before their children, children from left to

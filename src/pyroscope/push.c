@@ -67,8 +67,10 @@ static enum status read_file(struct push *p, struct str packed, const struct ppr
 		s = pprof_decode_with(plain, series, p->out, p->e);
 	if (s != OK)
 		return s;
-	s = types_finish(p->out, a, &(struct made){ .from_ns = p->now_ns });
-	return s == OK ? OK : err_set(p->e, s, "types: %s", status_text(s));
+	s = repair_go_stacks(p->out, a);
+	if (s == OK)
+		s = types_finish(p->out, a, &(struct made){ .from_ns = p->now_ns });
+	return s == OK ? OK : err_set(p->e, s, "stacks or types: %s", status_text(s));
 }
 
 /* RawSample { raw_profile = 1; ID = 2 } */
