@@ -39,7 +39,7 @@ static void forget(struct agent_list *l, int64_t now_ns)
 	l->count = kept;
 }
 
-/* The entry of that agent, or a fresh one; NULL: no memory. */
+/* The entry of that agent, or one of zeros; NULL: no memory. */
 static struct agent_entry *entry_of(struct agent_list *l, const struct agent_entry *e)
 {
 	struct agent_entry *oldest = l->v;
@@ -51,11 +51,13 @@ static struct agent_entry *entry_of(struct agent_list *l, const struct agent_ent
 		if (l->v[i].last_ns < oldest->last_ns)
 			oldest = &l->v[i];
 	}
-	if (l->count == AGENTS_MAX)
-		return oldest;
-	if (l->count == l->cap && !vec_grow(&l->v, &l->cap, l->count + 1, sizeof(*l->v)))
-		return NULL;
-	return &l->v[l->count++];
+	if (l->count < AGENTS_MAX) {
+		if (l->count == l->cap && !vec_grow(&l->v, &l->cap, l->count + 1, sizeof(*l->v)))
+			return NULL;
+		oldest = &l->v[l->count++];
+	}
+	*oldest = (struct agent_entry){ 0 };
+	return oldest;
 }
 
 /* Distinct values of the label node, as string ids. */
@@ -76,23 +78,33 @@ static size_t find_nodes(const struct profile *p, uint32_t nodes[NODES_MAX])
 static void note(struct agent_list *l, const struct agent_entry *e)
 {
 	struct agent_entry *to = entry_of(l, e);
-	if (to)
-		*to = *e;
+	if (!to)
+		return;
+	struct agent_entry before = *to;
+	*to = *e;
+	to->refused += before.refused;
+	if (!e->error[0]) {
+		memcpy(to->failure, before.failure, sizeof(to->failure));
+		to->failure_ns = before.failure_ns;
+	}
 }
 
-void agent_list_note(struct agent_list *l, struct str tenant, const struct profile *p,
-	const char *peer, int64_t begin_ns, int64_t end_ns, const char *error)
+void agent_list_note(struct agent_list *l, const struct profile *p, const struct agent_push *push)
 {
 	uint32_t nodes[NODES_MAX];
 	size_t count = find_nodes(p, nodes);
-	struct agent_entry e = { .last_ns = begin_ns,
-		.took_ns = MAX(end_ns - begin_ns, (int64_t)0) };
-	struct str address = str_of(peer);
-	copy_text(e.tenant, sizeof(e.tenant), tenant);
+	struct agent_entry e = { .last_ns = push->begin_ns,
+		.took_ns = MAX(push->end_ns - push->begin_ns, (int64_t)0),
+		.refused = push->refused,
+		.failure_ns = push->error[0] ? push->begin_ns : 0 };
+	struct str address = str_of(push->peer), agent = push->user_agent;
+	copy_text(e.tenant, sizeof(e.tenant), push->tenant);
 	copy_text(e.address, sizeof(e.address), str_sub(address, 0, str_rindex(address, ':')));
-	copy_text(e.error, sizeof(e.error), str_of(error));
+	copy_text(e.version, sizeof(e.version), str_sub(agent, 0, str_index(agent, ' ')));
+	copy_text(e.error, sizeof(e.error), str_of(push->error));
+	copy_text(e.failure, sizeof(e.failure), str_of(push->error));
 	lock_take(&l->lock);
-	forget(l, begin_ns);
+	forget(l, push->begin_ns);
 	if (count == 0)
 		note(l, &e);
 	for (size_t i = 0; i < count; i++) {

@@ -405,8 +405,14 @@ void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error)
 	}
 	/* Only a decoded batch names its agent; what was scraped has none. */
 	if (b->profile.strings.v && !b->inlet->protocol->asks)
-		agent_list_note(&in->agents, b->tenant, &b->profile, b->peer, b->begun_ns,
-			clock_realtime_ns(), error);
+		agent_list_note(&in->agents, &b->profile,
+			&(struct agent_push){ .tenant = b->tenant,
+				.user_agent = b->user_agent,
+				.peer = b->peer,
+				.error = error,
+				.begin_ns = b->begun_ns,
+				.end_ns = clock_realtime_ns(),
+				.refused = b->refused.samples });
 	profile_deinit(&b->profile);
 	struct samples_sink *sink = sink_of(in);
 	if (sink)

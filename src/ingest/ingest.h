@@ -90,15 +90,29 @@ uint64_t series_guard_count(struct series_guard *g);
 #define AGENT_FORGOTTEN_NS ((int64_t)300 * 1000000000)
 #define AGENT_NODE_BYTES 256
 #define AGENT_ADDRESS_BYTES 64
+#define AGENT_VERSION_BYTES 64
 
 /* A sender, and how its last push ended. Texts end with NUL. */
 struct agent_entry {
 	char tenant[SAMPLES_TENANT_MAX + 1];
 	char node[AGENT_NODE_BYTES]; /* the label `node`; "": there was none */
 	char address[AGENT_ADDRESS_BYTES];
-	char error[ERR_TEXT_MAX]; /* "": it went well */
-	int64_t last_ns;          /* since 1970 */
+	char version[AGENT_VERSION_BYTES]; /* first word of its user-agent: "firn/0.1.0" */
+	char error[ERR_TEXT_MAX];          /* "": it went well */
+	char failure[ERR_TEXT_MAX];        /* the last error there was */
+	int64_t failure_ns;                /* since 1970, of the push that had it */
+	int64_t last_ns;                   /* since 1970 */
 	int64_t took_ns;
+	uint64_t refused; /* samples that limits refused, since it is listed */
+};
+/* A push that ended. */
+struct agent_push {
+	struct str tenant;
+	struct str user_agent;
+	const char *peer;
+	const char *error; /* "": none */
+	int64_t begin_ns, end_ns;
+	uint64_t refused; /* samples */
 };
 struct agent_list {
 	struct lock lock;
@@ -108,10 +122,9 @@ struct agent_list {
 };
 void agent_list_init(struct agent_list *l);
 void agent_list_deinit(struct agent_list *l);
-/* What the agents of a tenant whose labels are in `p` (label node) have pushed; where none has that
- * label, the peer. `error` is "" for none. */
-void agent_list_note(struct agent_list *l, struct str tenant, const struct profile *p,
-	const char *peer, int64_t begin_ns, int64_t end_ns, const char *error);
+/* What the agents whose labels are in `p` (label node) have pushed; where none has that label, the
+ * peer. */
+void agent_list_note(struct agent_list *l, const struct profile *p, const struct agent_push *push);
 uint64_t agent_list_count(struct agent_list *l, int64_t now_ns);
 /* fn() for each agent of a tenant, by node and address; the list is locked meanwhile. */
 typedef void agent_fn(void *ctx, const struct agent_entry *a);
@@ -231,6 +244,7 @@ struct ingest_batch {
 	struct ingest_inlet *inlet;
 	const char *peer;
 	struct str tenant;
+	struct str user_agent;          /* lives until the end; "": not known */
 	int64_t begun_ns;               /* since 1970 */
 	struct profile profile;         /* to decode into, after ingest_batch_begin() */
 	struct profile_refused refused; /* set by ingest_batch_put() */

@@ -17,7 +17,8 @@ static void put_time(struct buf *out, uint32_t field, int64_t ns)
 	pb_end(out, at);
 }
 
-/* Agent { id = 1; last_error = 2; last_push = 3; last_push_duration = 4 } */
+/* Agent { id = 1; last_error = 2; last_push = 3; last_push_duration = 4 }, and firn's own: version
+ * = 1000; refused_samples = 1001; last_failure = 1002; last_failure_time = 1003 */
 static void put_agent(void *ctx, const struct agent_entry *a)
 {
 	struct buf *out = ctx;
@@ -26,6 +27,11 @@ static void put_agent(void *ctx, const struct agent_entry *a)
 	pb_put_str(out, 2, str_of(a->error));
 	put_time(out, 3, a->last_ns);
 	put_time(out, 4, a->took_ns);
+	pb_put_str(out, 1000, str_of(a->version));
+	pb_put_u64(out, 1001, a->refused);
+	pb_put_str(out, 1002, str_of(a->failure));
+	if (a->failure[0])
+		put_time(out, 1003, a->failure_ns);
 	pb_end(out, at);
 }
 

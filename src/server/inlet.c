@@ -38,6 +38,7 @@ enum status server_batch_begin(struct ingest_batch *b, const struct server_inlet
 	const struct net_request *r, size_t message_bytes, struct err *e)
 {
 	struct str tenant;
+	b->user_agent = net_header_find(r, "user-agent");
 	enum status s = server_tenant_by(in->tenant_header, r, &tenant, e);
 	return s == OK ? ingest_batch_begin(b, tenant, message_bytes, e) : s;
 }

@@ -31,8 +31,10 @@ export const pagesChecks = {
 		await page.goto(`${url}/?page=agents`);
 		await page.waitForSelector(".health");
 		assert.match(await rows(page).first().textContent(), /(good|late|error).* ago/);
+		const version = await rows(page).first().locator("td:nth-child(5)").textContent();
+		assert.match(version, /^firn \d+\.\d+/);
 		await until(async () => {
-			const cell = await rows(page).first().locator("td:nth-child(5)").textContent();
+			const cell = await rows(page).first().locator("td:nth-child(7)").textContent();
 			return { ok: /%|no samples/.test(cell), said: cell };
 		}, "runtimes");
 		await page.waitForSelector(".tiles");

@@ -35,7 +35,14 @@ static void push(
 		CHECK(profile_add_string(&p, str_of(node), &l.value) == OK);
 		CHECK(profile_add_labels(&p, &l, 1, &id) == OK);
 	}
-	agent_list_note(&agents, str_of(tenant), &p, peer, begin, begin + 1500000000, error);
+	agent_list_note(&agents, &p,
+		&(struct agent_push){ .tenant = str_of(tenant),
+			.user_agent = STR("firn/0.1.0 and more"),
+			.peer = peer,
+			.error = error,
+			.begin_ns = begin,
+			.end_ns = begin + 1500000000,
+			.refused = error[0] ? 3 : 0 });
 	profile_deinit(&p);
 }
 
@@ -77,6 +84,33 @@ static void forgets(void **state)
 	assert_int_equal(agent_list_count(&agents, now + AGENT_FORGOTTEN_NS), 0);
 }
 
+static void count(void *ctx, const struct agent_entry *a)
+{
+	buf_printf(ctx, "%s %s|%s|%d|%d;", a->version, a->error, a->failure, a->failure_ns > 0,
+		(int)a->refused);
+}
+
+static void check_counted(const char *expected)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, MEMORY);
+	agent_list_each(&agents, STR(""), clock_realtime_ns(), count, &b);
+	CHECK_STR(buf_view(&b), expected);
+}
+
+static void keeps_the_last_failure_and_what_was_refused(void **state)
+{
+	(void)state;
+	int64_t now = clock_realtime_ns();
+	push("", "a", "10.0.0.1:1", now, "");
+	check_counted("firn/0.1.0 ||0|0;");
+	push("", "a", "10.0.0.1:1", now, "first");
+	push("", "a", "10.0.0.1:2", now, "second");
+	check_counted("firn/0.1.0 second|second|1|6;");
+	push("", "a", "10.0.0.1:1", now, "");
+	check_counted("firn/0.1.0 |second|1|6;");
+}
+
 static void has_a_limit(void **state)
 {
 	(void)state;
@@ -91,4 +125,5 @@ static void has_a_limit(void **state)
 
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
 
-TEST_MAIN(UNIT(lists_a_tenants_own), UNIT(forgets), UNIT(has_a_limit))
+TEST_MAIN(UNIT(lists_a_tenants_own), UNIT(forgets),
+	UNIT(keeps_the_last_failure_and_what_was_refused), UNIT(has_a_limit))

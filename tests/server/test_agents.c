@@ -36,12 +36,19 @@ static void push(const char *node, const char *peer, int64_t begin, const char *
 		CHECK(profile_add_string(&p, str_of(node), &l.value) == OK);
 		CHECK(profile_add_labels(&p, &l, 1, &id) == OK);
 	}
-	agent_list_note(&server.ingest.agents, STR(""), &p, peer, begin, begin + 1500000000, error);
+	agent_list_note(&server.ingest.agents, &p,
+		&(struct agent_push){ .tenant = STR(""),
+			.user_agent = STR("firn/0.1.0"),
+			.peer = peer,
+			.error = error,
+			.begin_ns = begin,
+			.end_ns = begin + 1500000000,
+			.refused = error[0] ? 3 : 0 });
 	profile_deinit(&p);
 }
 
 struct seen {
-	char text[1024]; /* "id|error|seconds|nanos;" of each */
+	char text[1024]; /* "id|error|seconds|nanos|version|refused|failure;" of each */
 };
 
 static void read_time(struct str bytes, uint64_t out[2])
@@ -66,7 +73,8 @@ static struct seen list(void)
 	struct reader r = reader_over(a.out.body.data, a.out.body.len);
 	while (pb_next(&r, &f)) {
 		struct reader agent = pb_message(&f);
-		struct str id = STR(""), error = STR("");
+		struct str id = STR(""), error = STR(""), version = STR(""), failure = STR("");
+		uint64_t refused = 0;
 		while (pb_next(&agent, &g)) {
 			if (g.number == 1)
 				id = g.bytes;
@@ -76,11 +84,18 @@ static struct seen list(void)
 				read_time(g.bytes, last);
 			else if (g.number == 4)
 				read_time(g.bytes, took);
+			else if (g.number == 1000)
+				version = g.bytes;
+			else if (g.number == 1001)
+				refused = g.u64;
+			else if (g.number == 1002)
+				failure = g.bytes;
 		}
 		CHECK(last[0] > 1000000000);
 		size_t n = strlen(out.text);
-		snprintf(out.text + n, sizeof(out.text) - n, "%.*s|%.*s|%d|%d;", STR_ARG(id),
-			STR_ARG(error), (int)took[0], (int)took[1]);
+		snprintf(out.text + n, sizeof(out.text) - n, "%.*s|%.*s|%d|%d|%.*s|%d|%.*s;",
+			STR_ARG(id), STR_ARG(error), (int)took[0], (int)took[1], STR_ARG(version),
+			(int)refused, STR_ARG(failure));
 	}
 	CHECK(!r.failed);
 	ask_deinit(&a);
@@ -96,10 +111,14 @@ static void lists_who_pushed(void **state)
 	push("a", "10.0.0.1:1", now, "it failed");
 	push("a", "10.0.0.1:2", now, "it failed again");
 	push(NULL, "[::1]:77", now, "");
-	assert_string_equal(
-		list().text, "[::1]||1|500000000;a|it failed again|1|500000000;b||1|500000000;");
+	assert_string_equal(list().text,
+		"[::1]||1|500000000|firn/0.1.0|0|;"
+		"a|it failed again|1|500000000|firn/0.1.0|6|it failed again;"
+		"b||1|500000000|firn/0.1.0|0|;");
 	push("a", "10.0.0.1:3", now, "");
-	assert_string_equal(list().text, "[::1]||1|500000000;a||1|500000000;b||1|500000000;");
+	assert_string_equal(list().text, "[::1]||1|500000000|firn/0.1.0|0|;"
+					 "a||1|500000000|firn/0.1.0|6|it failed again;"
+					 "b||1|500000000|firn/0.1.0|0|;");
 }
 
 #define UNIT(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

@@ -208,6 +208,10 @@ function answer(path, p) {
 			lastError,
 			lastPush: new Date(now - ago).toISOString(),
 			lastPushDuration: "0.004500s",
+			version: "firn/0.1.0",
+			refusedSamples: lastError ? "312" : "0",
+			lastFailure: lastError || (id === "web-2" ? "the server is busy: try again" : ""),
+			lastFailureTime: new Date(now - ago - 60_000).toISOString(),
 		});
 		return {
 			agents: now < firstMs ? [] : [agent("web-1", 1200), agent("web-2", 190_000), agent("db-1", 2500, "quota: the series of this tenant are full")],

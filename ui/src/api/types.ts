@@ -93,6 +93,13 @@ export interface Agent {
 	lastPush: string;
 	/** "0.0225s" */
 	lastPushDuration: string;
+	/** What it calls itself: "firn/0.1.0". */
+	version?: string;
+	/** By the server's limits, since it is listed; a decimal text. */
+	refusedSamples?: string;
+	/** Of an earlier push, and when that was. */
+	lastFailure?: string;
+	lastFailureTime?: string;
 }
 
 /** A target of /api/targets. */

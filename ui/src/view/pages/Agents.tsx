@@ -123,8 +123,15 @@ function AgentRow({ agent, type, index }: { agent: Agent; type: string; index: n
 			</td>
 			<td class="number">{formatLength(Math.max(0, Math.round(age / 1000) * 1000))} ago</td>
 			<td class="number">{formatValue(Number.parseFloat(agent.lastPushDuration) * 1e9 || 0, "nanoseconds")}</td>
+			<td>{(agent.version ?? "").replace("/", " ")}</td>
+			<td class="number" title="Samples that the server's limits refused, since it is listed">
+				{formatCount(Number(agent.refusedSamples ?? 0))}
+			</td>
 			<td>{index < 20 ? <Runtimes node={agent.id} type={type} /> : ""}</td>
-			<td class="page-error">{agent.lastError}</td>
+			<td class={agent.lastError ? "page-error" : ""}>
+				{agent.lastError ||
+					(agent.lastFailure && `${formatLength(Math.max(1000, serverNow() - Date.parse(agent.lastFailureTime ?? "")))} ago: ${agent.lastFailure}`)}
+			</td>
 		</tr>
 	);
 }
@@ -152,7 +159,7 @@ export function Agents(page: PageProps) {
 							<code>firn agent --remote-store-address {location.host}</code>
 						</div>
 					) : (
-						<Table heads={[["Agent"], ["Health"], ["Last push", true], ["It took", true], ["Runtimes, 15 minutes"], ["Last error"]]}>
+						<Table heads={[["Agent"], ["Health"], ["Last push", true], ["It took", true], ["Version"], ["Refused", true], ["Runtimes, 15 minutes"], ["Last error"]]}>
 							{list.map((agent, i) => (
 								<AgentRow key={agent.id} agent={agent} type={type} index={i} />
 							))}
