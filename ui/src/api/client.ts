@@ -233,9 +233,9 @@ export function pprofUrl(q: Question): string {
 	return apiUrl("api/pprof", { ...q });
 }
 
-/** The flame graph in the form of another tool, with all its frames. */
+/** The flame graph in the form of another tool, with all its frames; a page of its own is without the narrowest. */
 export function graphUrl(q: Question, format: string): string {
-	return apiUrl("api/flamegraph", { ...q, format });
+	return apiUrl("api/flamegraph", { ...q, format, trim: format === "html" ? undefined : 0 });
 }
 
 /** Values by line of a source file, and its text; `build` "": of all builds. */
