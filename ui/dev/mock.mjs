@@ -8,6 +8,7 @@ import { createServer } from "node:http";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
+import { agentsOf } from "./agents.mjs";
 import { chartOf } from "./chart.mjs";
 import { coresAt, PROCESSES } from "./data.mjs";
 import { snapshotOf } from "./pprof.mjs";
@@ -202,21 +203,7 @@ function answer(path, p) {
 		return { views };
 	}
 	if (path === "/api/snapshots") return { id: "snapshotsnapshotsnapshotaaaa", path: "/shared/snapshotsnapshotsnapshotaaaa", expires: now + 864e5 };
-	if (path === "/api/agents") {
-		const agent = (id, ago, lastError = "") => ({
-			id,
-			lastError,
-			lastPush: new Date(now - ago).toISOString(),
-			lastPushDuration: "0.004500s",
-			version: "firn/0.1.0",
-			refusedSamples: lastError ? "312" : "0",
-			lastFailure: lastError || (id === "web-2" ? "the server is busy: try again" : ""),
-			lastFailureTime: new Date(now - ago - 60_000).toISOString(),
-		});
-		return {
-			agents: now < firstMs ? [] : [agent("web-1", 1200), agent("web-2", 190_000), agent("db-1", 2500, "quota: the series of this tenant are full")],
-		};
-	}
+	if (path === "/api/agents") return { agents: now < firstMs ? [] : agentsOf(now) };
 	if (path === "/api/targets") {
 		const discoveries = [
 			{ job: "api", key: "static_configs", found: "2", lastError: "" },
