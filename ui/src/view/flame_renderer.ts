@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Paints a flame graph on a canvas. Frames become pixels in a buffer, one line for each row that is
- * then repeated, so the time depends on the size of the canvas and not on the number of frames;
- * text is drawn only where it fits. An overlay canvas has what follows the pointer.
+ * Paints a flame graph on a canvas. Frames become pixels of a strip, one line for each row, and the browser
+ * stretches its lines over the height of the rows; so the time depends on the size of the canvas and not on
+ * the number of frames. Text is drawn only where it fits. An overlay canvas has what follows the pointer.
  */
 import { nodeAt, nodeName } from "../model/flame.ts";
 import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
@@ -31,8 +31,8 @@ export class FlameRenderer {
 	private ratio = 1;
 	private scene: Scene | null = null;
 	private readonly layout: Layout = newLayout();
+	/** A line of pixels for each row that can be seen. */
 	private image: ImageData | null = null;
-	private pixels = new Uint32Array(0);
 	private lines = new Uint32Array(0);
 	private charPx = 7;
 	private labels: Label[] = [];
@@ -40,12 +40,16 @@ export class FlameRenderer {
 	private readonly overlay: HTMLCanvasElement;
 	private readonly ctx: CanvasRenderingContext2D;
 	private readonly over: CanvasRenderingContext2D;
+	private readonly strip = document.createElement("canvas");
+	private readonly stripCtx: CanvasRenderingContext2D;
 
 	constructor(canvas: HTMLCanvasElement, overlay: HTMLCanvasElement) {
 		this.canvas = canvas;
 		this.overlay = overlay;
 		this.ctx = canvas.getContext("2d", { alpha: false })!;
 		this.over = overlay.getContext("2d")!;
+		// written by the page only: it stays in memory, wherever the others are
+		this.stripCtx = this.strip.getContext("2d", { alpha: false, willReadFrequently: true })!;
 	}
 
 	/** Sizes in CSS pixels; `ratio` device pixels each. */
@@ -62,8 +66,10 @@ export class FlameRenderer {
 			canvas.style.width = `${width}px`;
 			canvas.style.height = `${height}px`;
 		}
-		this.image = this.ctx.createImageData(this.canvas.width, this.canvas.height);
-		this.pixels = new Uint32Array(this.image.data.buffer);
+		this.strip.width = this.canvas.width;
+		this.strip.height = Math.ceil(height / ROW_PX) + 1;
+		this.image = this.stripCtx.createImageData(this.strip.width, this.strip.height);
+		this.lines = new Uint32Array(this.image.data.buffer);
 	}
 
 	show(scene: Scene): void {
@@ -143,7 +149,6 @@ export class FlameRenderer {
 		}
 		this.fillLines(scene, top, rows);
 		this.spread(scene, row, top, rows);
-		this.ctx.putImageData(this.image, 0, 0);
 		drawHatches(this.ctx, scene, this.layout, row, this.ratio, this.scrollPx);
 		this.drawTexts(scene);
 		this.lastMs = performance.now() - begin;
@@ -159,9 +164,6 @@ export class FlameRenderer {
 	/** One line of pixels for each visible row. */
 	private fillLines(scene: Scene, top: number, rows: number): void {
 		const width = this.canvas.width;
-		if (this.lines.length < width * rows) {
-			this.lines = new Uint32Array(width * rows);
-		}
 		const { lines, layout } = this;
 		const { paint, hit, colours } = scene;
 		const isOutside = this.outside(scene);
@@ -184,24 +186,21 @@ export class FlameRenderer {
 		}
 	}
 
-	/** Repeats each line over the height of its row. */
+	/** Stretches each line over the height of its row. */
 	private spread(scene: Scene, row: number, top: number, rows: number): void {
-		const width = this.canvas.width;
-		const height = this.canvas.height;
-		const gap = Math.max(1, Math.round(GAP_PX * this.ratio));
-		const offset = Math.round((this.scrollPx - top * ROW_PX) * this.ratio);
-		let done = 0;
-		for (let r = 0; r < rows; r++) {
-			const line = this.lines.subarray(r * width, (r + 1) * width);
-			const first = Math.max(0, r * row - offset);
-			const last = Math.min(height, (r + 1) * row - offset - gap);
-			this.pixels.fill(scene.colours.backPixel, done * width, first * width);
-			for (let y = first; y < last; y++) {
-				this.pixels.set(line, y * width);
-			}
-			done = Math.max(last, done);
+		const { ctx, strip, ratio } = this;
+		const { width, height } = this.canvas;
+		const gap = Math.max(1, Math.round(GAP_PX * ratio));
+		const begin = -Math.round((this.scrollPx - top * ROW_PX) * ratio);
+		this.stripCtx.putImageData(this.image!, 0, 0, 0, 0, width, rows);
+		ctx.imageSmoothingEnabled = false;
+		ctx.drawImage(strip, 0, 0, width, rows, 0, begin, width, rows * row);
+		ctx.fillStyle = scene.colours.back;
+		for (let y = begin + row; y <= height; y += row) {
+			ctx.fillRect(0, y - gap, width, gap);
 		}
-		this.pixels.fill(scene.colours.backPixel, done * width);
+		const end = begin + rows * row;
+		ctx.fillRect(0, end, width, Math.max(0, height - end));
 	}
 
 	private label(node: number): Label {
