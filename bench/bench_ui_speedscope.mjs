@@ -1,85 +1,43 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// The same profile of 100,000 and of 1,000,000 frames in firn's page and in speedscope, in the same
+// The same pprof file of 100,000 and of 1,000,000 frames in firn's page and in speedscope, in the same
 // browser and in turns: loaded (from the drop of the file to the painted graph), panned (sideways, with
 // a wheel event in each frame), magnified, searched. One JSON object a line, as a ratio to speedscope:
 //   FIRN_SPEEDSCOPE=FOLDER bench/bench_ui_speedscope.mjs
-// FOLDER is dist/release of npm's speedscope, which is no part of this tree. Speedscope draws with
-// WebGL; without a GPU the browser's own rasterizer does that in another process, and its frames take long:
-// then the time of the main thread (`_cpu`) is what can be compared.
+// FOLDER is dist/release of npm's speedscope, which is no part of this tree. Without a GPU, Chromium paints
+// firn's canvas itself and speedscope's WebGL by SwiftShader; the time of the page's main thread (`_cpu`,
+// `_own`, `_most`) is what a GPU would not change. FIRN_BENCH_FRAMES are the sizes, FIRN_BENCH_RUNS the turns.
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
-import { createRequire } from "node:module";
 import { dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { openBrowser } from "../tests/e2e/harness.mjs";
+import { makeProfile } from "./ui_profile.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const speedscope = process.env.FIRN_SPEEDSCOPE ?? "";
 const SIZES = (process.env.FIRN_BENCH_FRAMES ?? "100000,1000000").split(",").map(Number);
-const RUNS = 3;
+const RUNS = Number(process.env.FIRN_BENCH_RUNS ?? 3);
 const FRAMES = 40;
 /** A slow page gets no more than this for its frames, in milliseconds. */
 const FRAMES_MS = 5000;
-const CHROMIUM = "/usr/bin/chromium";
 
-if (!existsSync(join(speedscope, "index.html")) || !existsSync(join(root, "ui/node_modules")) || !existsSync(CHROMIUM)) {
-	console.error("bench_ui_speedscope: skipped, FIRN_SPEEDSCOPE names no dist/release of speedscope, or ui/node_modules or Chromium is missing");
+if (!existsSync(join(speedscope, "index.html")) || !existsSync(join(root, "ui/node_modules"))) {
+	console.error("bench_ui_speedscope: skipped, FIRN_SPEEDSCOPE names no dist/release of speedscope, or ui/node_modules is missing");
 	process.exit(0);
-}
-
-/** Numbers that look random and are the same in each run. */
-function chance(seed) {
-	let state = seed;
-	return (below) => {
-		state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-		return Math.floor((state / 2 ** 32) * below);
-	};
-}
-
-/** A profile in speedscope's own form whose tree has about `count` frames: 6,000 functions, 60 deep at most. */
-function makeProfile(count) {
-	const next = chance(7);
-	const functions = 6000;
-	const names = Array.from({ length: functions }, (_, i) => `module${i % 97}::Type${i % 331}::work_${i}`);
-	const samples = [];
-	const weights = [];
-	const children = [new Map()];
-	let stack = [];
-	let path = [0];
-	for (let nodes = 0; nodes < count; ) {
-		const keep = Math.min(stack.length, next(4) === 0 ? next(stack.length + 1) : Math.max(0, stack.length - 1 - next(4)));
-		stack = stack.slice(0, keep);
-		path = path.slice(0, keep + 1);
-		for (let more = 1 + next(8); more > 0 && stack.length < 60; more--) {
-			const frame = (stack.length * 101 + next(40) * 7 + (path.at(-1) % 50)) % functions;
-			const known = children[path.at(-1)].get(frame);
-			if (known === undefined) {
-				children[path.at(-1)].set(frame, children.length);
-				children.push(new Map());
-				nodes++;
-			}
-			path.push(known ?? children.length - 1);
-			stack.push(frame);
-		}
-		samples.push([...stack]);
-		weights.push(1 + next(20));
-	}
-	const profile = { type: "sampled", name: "made", unit: "milliseconds", startValue: 0, endValue: weights.reduce((a, b) => a + b, 0), samples, weights };
-	const text = JSON.stringify({ $schema: "https://www.speedscope.app/file-format-schema.json", shared: { frames: names.map((name) => ({ name })) }, profiles: [profile] });
-	return { text, nodes: children.length - 1, samples: samples.length };
 }
 
 const TYPES = { ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".wasm": "application/wasm" };
 let made = null;
 
-/** Serves a folder, and the profile at /made.json. */
+/** Serves a folder, and the profile at /made.pb.gz. */
 async function serve(folder) {
 	const server = createServer((request, response) => {
 		const name = new URL(request.url, "http://x").pathname.slice(1) || "index.html";
 		const path = join(folder, name);
-		const there = name === "made.json" || (/^[\w.-]+$/.test(name) && existsSync(path));
+		const there = name === "made.pb.gz" || (/^[\w.-]+$/.test(name) && existsSync(path));
 		response.writeHead(there ? 200 : 404, { "content-type": TYPES[extname(name)] ?? "application/octet-stream" });
-		response.end(!there ? "" : name === "made.json" ? made.text : readFileSync(path));
+		response.end(!there ? "" : name === "made.pb.gz" ? made.bytes : readFileSync(path));
 	});
 	await new Promise((done) => server.listen(0, "127.0.0.1", done));
 	return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() };
@@ -94,7 +52,7 @@ const PAGES = {
 /** From the drop of the file until the page has painted and answers again, in milliseconds. */
 async function load(page, kind) {
 	await page.evaluate(async () => {
-		window.made = new File([await (await fetch("made.json")).blob()], "made.json");
+		window.made = new File([await (await fetch("made.pb.gz")).blob()], "made.pb.gz");
 	});
 	return page.evaluate(
 		(firn) =>
@@ -181,7 +139,8 @@ async function threadSeconds(cdp) {
 
 /**
  * What a frame takes while `work` goes on, in milliseconds of processor by thread: the page's own (script, layout,
- * paint commands), and what the browser's rasterizer and compositor add to it, which a GPU would do.
+ * paint commands), what the browser's rasterizer and compositor add to it, which a GPU would do, and the page's
+ * longest task.
  */
 async function traceFrames(cdp, work) {
 	const events = [];
@@ -189,7 +148,7 @@ async function traceFrames(cdp, work) {
 	cdp.on("Tracing.dataCollected", listen);
 	const categories = ["disabled-by-default-devtools.timeline", "toplevel", "__metadata"];
 	await cdp.send("Tracing.start", { traceConfig: { includedCategories: categories, excludedCategories: ["*"] } });
-	const frames = (await work()).length;
+	const frames = (await work())?.length ?? 1;
 	const over = new Promise((done) => cdp.once("Tracing.tracingComplete", done));
 	await cdp.send("Tracing.end");
 	await over;
@@ -199,7 +158,9 @@ async function traceFrames(cdp, work) {
 		events
 			.filter((e) => e.name === "ThreadControllerImpl::RunTask" && wanted.test(names.get(`${e.pid} ${e.tid}`) ?? ""))
 			.reduce((all, e) => all + (e.tdur ?? 0), 0) / 1000 / frames;
-	return { own: sum(/^CrRendererMain/), raster: sum(/^(Compositor|VizCompositor|CrGpuMain|ThreadPool)/) };
+	const tasks = events.filter((e) => e.name === "ThreadControllerImpl::RunTask" && /^CrRendererMain/.test(names.get(`${e.pid} ${e.tid}`) ?? ""));
+	const most = tasks.reduce((longest, e) => Math.max(longest, e.tdur ?? 0), 0) / 1000;
+	return { own: sum(/^CrRendererMain/), raster: sum(/^(Compositor|VizCompositor|CrGpuMain|ThreadPool)/), most };
 }
 
 async function measure(browser, kind, url) {
@@ -225,12 +186,14 @@ async function measure(browser, kind, url) {
 		out[name] = await wheel(page, canvas, event, FRAMES);
 		out[`${name}_cpu`] = (1000 * ((await threadSeconds(cdp)) - begun)) / out[name].length;
 	}
-	const { own, raster } = await traceFrames(cdp, () => wheel(page, canvas, { deltaX: 25 }, FRAMES));
-	out.pan_own = own;
-	out.pan_raster = raster;
+	const { own, raster, most } = await traceFrames(cdp, () => wheel(page, canvas, { deltaX: 25 }, FRAMES));
+	Object.assign(out, { pan_own: own, pan_raster: raster, pan_most: most });
 	const begun = await threadSeconds(cdp);
-	out.search = await search(page, kind);
+	const searched = await traceFrames(cdp, async () => {
+		out.search = await search(page, kind);
+	});
 	out.search_cpu = 1000 * ((await threadSeconds(cdp)) - begun);
+	out.search_most = searched.most;
 	if (process.env.FIRN_BENCH_SHOTS) {
 		await page.screenshot({ path: join(process.env.FIRN_BENCH_SHOTS, `${kind}-${made.nodes}.png`) });
 	}
@@ -241,21 +204,22 @@ async function measure(browser, kind, url) {
 const median = (all) => [...all].sort((a, b) => a - b)[Math.floor(all.length / 2)];
 const share = (all, part) => [...all].sort((a, b) => a - b)[Math.floor((all.length - 1) * part)];
 
-const require = createRequire(join(root, "ui/package.json"));
-const { chromium } = require("playwright-core");
-const args = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-background-networking", "--disable-component-update", "--no-first-run"];
-const browser = await chromium.launch({ executablePath: CHROMIUM, headless: true, args });
+const browser = await openBrowser(root);
+if (!browser) {
+	console.error("bench_ui_speedscope: skipped, Chromium is not installed");
+	process.exit(0);
+}
 const servers = { firn: await serve(join(root, "ui/dist")), speedscope: await serve(speedscope) };
 try {
 	for (const size of SIZES) {
-		made = makeProfile(size);
+		made = makeProfile(size, Date.now());
 		const all = { firn: [], speedscope: [] };
 		for (let i = 0; i < RUNS; i++) {
 			for (const kind of Object.keys(all)) {
 				all[kind].push(await measure(browser, kind, servers[kind].url));
 			}
 		}
-		const note = `${made.nodes} frames of ${made.samples} stacks, ${RUNS} runs in turns, 1440x900, no GPU`;
+		const note = `${made.nodes} frames of ${made.stacks} stacks, ${RUNS} runs in turns, 1440x900, no GPU`;
 		const print = (name, take) => {
 			const [firn, other] = [take(all.firn), take(all.speedscope)];
 			console.log(JSON.stringify({ name: `ui.${size / 1000}k.${name}`, value: Number(firn.toFixed(2)), unit: "ms", against: `speedscope: ${other.toFixed(2)} ms`, ratio: Number((firn / other).toFixed(3)), note }));
@@ -267,10 +231,9 @@ try {
 			print(`${name}_frame_95`, (runs) => share(runs.flatMap((one) => one[name]), 0.95));
 			print(`${name}_cpu`, (runs) => median(runs.map((one) => one[`${name}_cpu`])));
 		}
-		print("pan_own", (runs) => median(runs.map((one) => one.pan_own)));
-		print("pan_raster", (runs) => median(runs.map((one) => one.pan_raster)));
-		print("search", (runs) => median(runs.map((one) => one.search)));
-		print("search_cpu", (runs) => median(runs.map((one) => one.search_cpu)));
+		for (const name of ["pan_own", "pan_raster", "pan_most", "search", "search_cpu", "search_most"]) {
+			print(name, (runs) => median(runs.map((one) => one[name])));
+		}
 	}
 } finally {
 	await browser.close();
