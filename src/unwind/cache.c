@@ -41,7 +41,8 @@ enum status unwind_table_encode_parts(
 	const struct unwind_table *t, struct buf *head, struct str *out_blobs, struct buf *tail)
 {
 	struct str blobs = blobs_of(t);
-	size_t begin = head->len, tail_begin = tail->len;
+	static const uint8_t zeros[BLOB_ALIGN];
+	size_t begin = head->len, padding = -blobs.len & (BLOB_ALIGN - 1);
 	buf_str(head, CACHE_MAGIC);
 	buf_u32(head, CACHE_VERSION);
 	buf_u32(head, t->first_page);
@@ -57,14 +58,13 @@ enum status unwind_table_encode_parts(
 		buf_u16(head, t->pages[i].rule_count);
 		buf_u16(head, t->pages[i].row_count);
 	}
-	buf_zero(tail, -blobs.len & (BLOB_ALIGN - 1));
 	if (buf_status(head) != OK)
 		return buf_status(head);
-	if (buf_status(tail) != OK)
-		return buf_status(tail);
 	uint32_t crc = codec_crc32c(0, head->data + begin, head->len - begin);
 	crc = codec_crc32c(crc, blobs.p, blobs.len);
-	buf_u32(tail, codec_crc32c(crc, tail->data + tail_begin, tail->len - tail_begin));
+	crc = codec_crc32c(crc, zeros, padding);
+	buf_put(tail, zeros, padding);
+	buf_u32(tail, crc);
 	*out_blobs = blobs;
 	return buf_status(tail);
 }
