@@ -160,9 +160,12 @@ static enum status take_question(const struct net_request *r, struct question *q
 	request->cancel_ctx = (void *)(uintptr_t)r;
 	enum status s = take_range(r, q, e);
 	if (s == OK)
-		s = take_numbers(r, q, e);
-	if (s == OK)
 		s = take_format(r, q, e);
+	/* These forms have no place for the value of what is left out. */
+	if (q->format == QUERY_SPEEDSCOPE || q->format == QUERY_FIREFOX)
+		q->request.trim = 0;
+	if (s == OK)
+		s = take_numbers(r, q, e);
 	return s == OK ? take_labels(r, q, e) : s;
 }
 

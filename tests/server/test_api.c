@@ -152,6 +152,28 @@ static void has_defaults(void **state)
 	ask_deinit(&a);
 }
 
+/* Forms that have no place for the value of what is left out. */
+static void leaves_nothing_out_of_speedscope(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		double trim;
+	} forms[] = {
+		{ "format=speedscope", 0 },
+		{ "format=firefox", 0 },
+		{ "format=firefox&trim=0.5", 0.5 },
+		{ "format=folded", 0.0001 },
+	};
+	FOR_EACH_CASE (c, forms) {
+		struct ask a;
+		ask_init(&a, "/api/flamegraph", c->name);
+		server_handle_flamegraph(&server, &a.r, &a.out);
+		CHECK_CASE(c, asked.trim == c->trim);
+		ask_deinit(&a);
+	}
+}
+
 static void routes_each_question(void **state)
 {
 	(void)state;
@@ -330,6 +352,7 @@ static void compares_two_questions(void **state)
 TEST_MAIN(cmocka_unit_test_setup(compares_two_questions, setup),
 	cmocka_unit_test_setup(passes_parameters, setup),
 	cmocka_unit_test_setup(has_defaults, setup),
+	cmocka_unit_test_setup(leaves_nothing_out_of_speedscope, setup),
 	cmocka_unit_test_setup(routes_each_question, setup),
 	cmocka_unit_test_setup(finds_the_label, setup),
 	cmocka_unit_test_setup(refuses_parameters, setup),

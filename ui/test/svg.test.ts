@@ -20,7 +20,7 @@ test("a picture has each frame with its name, figures and place", () => {
 
 test("folded stacks are those of the graph", () => {
 	assert.deepEqual(folded(sample()).trim().split("\n").sort(), [
-		"idle;wait 30", "main 5", "main;parse 10", "main;parse;read 40", "main;write 15",
+		"# unit: nanoseconds", "idle;wait 30", "main 5", "main;parse 10", "main;parse;read 40", "main;write 15",
 	]);
 });
 

@@ -99,9 +99,9 @@ export function csv(rows: readonly (readonly (string | number)[])[]): string {
 	return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
-/** Folded stacks: "root;…;leaf value" a line. */
+/** Folded stacks: "root;…;leaf value" a line; above them their unit, as the server writes it. */
 export function folded(f: Flame): string {
-	const lines: string[] = [];
+	const lines: string[] = f.unit ? [`# unit: ${f.unit}`] : [];
 	const path: string[] = [];
 	for (let i = 1; i < f.count; i++) {
 		path.length = f.depth[i]! - 1;

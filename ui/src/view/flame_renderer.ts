@@ -5,7 +5,7 @@
  * the number of frames. Text is drawn only where it fits. An overlay canvas has what follows the pointer.
  */
 import { nodeAt, nodeName } from "../model/flame.ts";
-import { type Layout, layoutFrames, newLayout } from "../model/layout.ts";
+import { type Layout, layoutFrames, NAMED_PX, newLayout } from "../model/layout.ts";
 import { drawHatches, markEqual } from "./flame_marks.ts";
 import { type Extent, GAP_PX, ROW_PX, type Scene } from "./flame_scene.ts";
 import { type Label, labelIn, newLabel } from "./frame_label.ts";
@@ -14,8 +14,6 @@ export { ROW_PX } from "./flame_scene.ts";
 
 const TEXT_PX = 11.5;
 const PAD_PX = 5;
-/** Narrowest frame with a text, in CSS pixels. */
-const TEXT_MIN_PX = 26;
 /** What stands on a run of frames that are too narrow to be drawn. */
 const REST = newLabel("frames too small to draw", "small");
 
@@ -220,7 +218,7 @@ export class FlameRenderer {
 		ctx.font = `${TEXT_PX * ratio}px ${scene.colours.font}`;
 		ctx.textBaseline = "middle";
 		this.charPx = ctx.measureText("0123456789").width / 10;
-		const least = TEXT_MIN_PX * ratio;
+		const least = NAMED_PX * ratio;
 		const pad = PAD_PX * ratio;
 		const middle = ((ROW_PX - GAP_PX) / 2 + 0.5) * ratio;
 		const isOutside = this.outside(scene);
