@@ -61,12 +61,22 @@ static bool is_name_char(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+static bool is_name(struct str s)
+{
+	bool fits = s.len == 0 || !is_digit(s.p[0]);
+	for (size_t i = 0; i < s.len && fits; i++)
+		fits = is_name_char(s.p[i]);
+	return fits;
+}
+
 enum status profile_add_name(struct profile *p, struct str s, uint32_t *out)
 {
 	s = str_sub(s, 0, NAME_BYTES_MAX);
+	if (is_name(s))
+		return strtab_intern(&p->strings, s, out);
 	CLEANUP(buf_deinit) struct buf b;
 	buf_init(&b, TEXT_BYTES_MAX);
-	if (s.len && is_digit(s.p[0]))
+	if (is_digit(s.p[0]))
 		buf_u8(&b, '_');
 	for (size_t i = 0; i < s.len; i++)
 		buf_u8(&b, is_name_char(s.p[i]) ? (uint8_t)s.p[i] : '_');
