@@ -29,7 +29,7 @@ export const timeChecks = {
 		await page.selectOption("[data-testid=time] [aria-label=Rows]", "comm");
 		await waitParameter(page, "time_by", "comm");
 		// rows of threads or CPUs stay until those of programs are there
-		await page.waitForFunction(() => /\D/.test(document.querySelector(".time-name b")?.textContent ?? ""));
+		await page.waitForSelector(".time-rows[data-by=comm]");
 		await until(async () => ({ ok: await isPainted(page), said: "an empty row" }), "calls are painted");
 		const whole = await stretch(page);
 		await page.click("[aria-label='Shorter stretch']");

@@ -96,7 +96,7 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 		return program === row.value ? "" : program;
 	};
 	return (
-		<div class="time-rows" ref={box} role="list">
+		<div class="time-rows" ref={box} role="list" data-by={by}>
 			{shown.map((row) => {
 				const isOpen = row.value === open;
 				const scene = { strips, row, win, open: isOpen, closedPx, paint, hit, text: colours.text, textDim: colours.textDim, font: colours.font };
@@ -104,7 +104,7 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 				return (
 					<div class="time-row" role="listitem" key={row.value}>
 						<button type="button" class="time-name" aria-expanded={isOpen} title={`${[programOf(row), nameOf(row)].join(" ").trim()}: ${isOpen ? "close" : "open"} its calls`} onClick={toggle}>
-							<b>{/^\d+$/.test(row.value) ? `${programOf(row)} ${row.value}` : nameOf(row)}</b>
+							<b>{/^\d+$/.test(row.value) ? `${programOf(row)} ${row.value}`.trim() : nameOf(row)}</b>
 							<small>
 								{formatShare(row.total, flame.total)} {(/^\d+$/.test(row.value) ? "" : programOf(row)) || binaryText(row.busiest)}
 							</small>
