@@ -38,7 +38,9 @@ export const saveChecks = {
 			assert.match(table[0], /^function,binary,file,runtime,self/);
 			return { ok: [before, await rows()].includes(table.length - 1), said: `${table.length - 1} rows, not ${before}` };
 		}, "a row for each of the table");
-		const stacks = (await download(page, /^Stacksfolded/)).bytes.toString().trim().split("\n");
+		const [unit, ...stacks] = (await download(page, /^Stacksfolded/)).bytes.toString().trim().split("\n");
+		assert.equal(unit, "# unit: nanoseconds");
+		assert.ok(stacks.length > 0);
 		assert.ok(stacks.every((line) => /main.* \d+(\.\d+)?$/i.test(line)), stacks[0]);
 	},
 
