@@ -98,9 +98,12 @@ void agent_list_note(struct agent_list *l, const struct profile *p, const struct
 		.refused = push->refused,
 		.failure_ns = push->error[0] ? push->begin_ns : 0 };
 	struct str address = str_of(push->peer), agent = push->user_agent;
+	size_t word = 0; /* what is shown is ASCII, whatever a sender writes */
+	while (word < agent.len && agent.p[word] > ' ' && agent.p[word] < 0x7F)
+		word++;
 	copy_text(e.tenant, sizeof(e.tenant), push->tenant);
 	copy_text(e.address, sizeof(e.address), str_sub(address, 0, str_rindex(address, ':')));
-	copy_text(e.version, sizeof(e.version), str_sub(agent, 0, str_index(agent, ' ')));
+	copy_text(e.version, sizeof(e.version), str_sub(agent, 0, word));
 	copy_text(e.error, sizeof(e.error), str_of(push->error));
 	copy_text(e.failure, sizeof(e.failure), str_of(push->error));
 	lock_take(&l->lock);
