@@ -165,8 +165,8 @@ def configure(build):
         return env
     if shutil.which("ccache"):  # which meson finds by itself for its own choice of compiler alone
         env.update({k: f"ccache {v}" for k, v in environment.items() if k in ("CC", "CXX")})
-    if shutil.which("mold"):
-        env.update({"CC_LD": "mold", "CXX_LD": "mold"})
+    if shutil.which("ld.lld"):
+        env.update({"CC_LD": "lld", "CXX_LD": "lld"})
     subprocess.run(["meson", "setup", name, *options], env=env, check=True, stdout=subprocess.DEVNULL)
     return env
 
