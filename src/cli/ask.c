@@ -178,6 +178,7 @@ static void unescape(struct str s, struct buf *out)
 void cli_error_text(struct str body, struct buf *out)
 {
 	struct str key = STR("{\"error\":\"");
+	body = str_trim(body);
 	if (str_starts(body, key))
 		unescape(str_sub(body, key.len, body.len), out);
 	else

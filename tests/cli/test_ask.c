@@ -143,6 +143,9 @@ static void tells_who_is_to_blame(void **state)
 	capture_run(&c, ask, "x");
 	assert_int_equal(c.code, CLI_FAILED);
 	CHECK_STR(str_of(c.err), "firn: busy ä?[31m\n");
+	fake_body = "plain text\n";
+	capture_run(&c, ask, "x");
+	CHECK_STR(str_of(c.err), "firn: plain text\n");
 	fake_body = "";
 	capture_run(&c, ask, "x");
 	CHECK_STR(str_of(c.err), "firn: the server answered with HTTP status 503\n");
