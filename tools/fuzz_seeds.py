@@ -43,6 +43,17 @@ def push(profile):
     return message(1, b"".join(labels) + message(2, message(1, profile) + text(2, "id")))
 
 
+def deep_go():
+    """Allocations of Go whose stacks are cut at the root: each has others with what it lacks."""
+    strings = ["", "alloc_space", "bytes", "a.go"] + [f"main.f{i}" for i in range(60)]
+    kind = number(1, 1) + number(2, 2)
+    stacks = [range(1 + first, 33 + first) for first in range(0, 28, 4)] + [range(5, 31), range(9, 40)]
+    samples = [message(2, packed(1, *frames) + packed(2, 100 + i)) for i, frames in enumerate(stacks)]
+    tables = [message(4, number(1, i + 1) + message(4, number(1, i + 1))) + message(
+        5, number(1, i + 1) + number(2, 4 + i) + number(4, 3)) for i in range(60)]
+    return message(1, kind) + b"".join(samples + tables) + b"".join(text(6, s) for s in strings) + message(11, kind)
+
+
 def ingests(pprof):
     """A line of format and name (or time), then the body."""
     config = b'{"cpu":{"units":"samples","aggregation":"average","display-name":"cpu"}}'
@@ -54,6 +65,7 @@ def ingests(pprof):
     yield "trie", b"trie app.alloc_space{k=v}\n" + trie
     yield "tree", b"tree 1700000000123\n" + trie
     yield "pprof", b"pprof 20260131\n" + pprof
+    yield "deep_go", b"pprof 20260131\n" + deep_go()
     yield "multipart", b"multipart {a=b}\n" + body + b"--b--\r\n"
     yield "parts", b"multipart app{service_name=s}\n" + body + b"--b--\r\n"
 
@@ -460,7 +472,7 @@ def seeds():
     plain = gzip.decompress(pprof)
     yield "pprof_decode", [("made", plain)]
     yield "parca_raw", [("plain", raw(plain)), ("gzip", raw(pprof))]
-    yield "pyroscope_push", [("plain", push(plain)), ("gzip", push(pprof))]
+    yield "pyroscope_push", [("plain", push(plain)), ("gzip", push(pprof)), ("deep_go", push(deep_go()))]
     yield "pyroscope_ingest", list(ingests(pprof))
     yield "otlp_decode", [(f"v{v}", otlp(v)) for v in ("1.7", "1.9", "1.11")]
     yield "ingest_limits", [("all", LIMITS.encode())]

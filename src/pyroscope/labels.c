@@ -7,7 +7,9 @@ enum status labels_add(struct series_labels *l, struct profile *p, struct str na
 {
 	name = str_trim(name);
 	if (str_eq(name, STR("__name__"))) {
-		l->name = value;
+		/* As Alloy names what it scrapes by `profile.godeltaprof_memory`. */
+		struct str prefix = STR("godeltaprof_");
+		l->name = str_starts(value, prefix) ? str_sub(value, prefix.len, value.len) : value;
 		return OK;
 	}
 	if (name.len == 0 || value.len == 0 || str_starts(name, STR("__")))

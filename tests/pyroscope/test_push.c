@@ -12,7 +12,8 @@
 /* What a test changes; all 0 gives a plain request. */
 struct request {
 	const char *name;
-	bool no_name, gzip, torn_gzip, empty, no_time, no_duration, no_service, torn, bad_pprof;
+	bool no_name, delta, gzip, torn_gzip, empty, no_time, no_duration, no_service, torn,
+		bad_pprof;
 };
 
 static void put_label(struct buf *b, const char *name, const char *value)
@@ -50,7 +51,7 @@ static void put_request(struct buf *b, const struct request *q)
 	size_t series = pb_begin(b, 1);
 	put_file(b, q); /* in front of the labels */
 	if (!q->no_name)
-		put_label(b, "__name__", "process_cpu");
+		put_label(b, "__name__", q->delta ? "godeltaprof_process_cpu" : "process_cpu");
 	put_label(b, "region", "eu");
 	if (!q->no_service)
 		put_label(b, "service_name", "py.app");
@@ -73,6 +74,8 @@ static void reads_requests(void **state)
 		const char *want;
 	} cases[] = {
 		{ { .name = "plain" },
+			TYPE "1700000000000000000 " SCOPE "py.app,}{span_id=abc,} main\n" },
+		{ { .delta = true },
 			TYPE "1700000000000000000 " SCOPE "py.app,}{span_id=abc,} main\n" },
 		{ { .gzip = true },
 			TYPE "1700000000000000000 " SCOPE "py.app,}{span_id=abc,} main\n" },
