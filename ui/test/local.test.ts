@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import type { Flame } from "../src/model/flame.ts";
+import { type Flame, pathTo } from "../src/model/flame.ts";
+import { invertFlame } from "../src/model/invert.ts";
 import { parseFile } from "../src/model/local.ts";
-import { invertFlame } from "../src/model/stacks.ts";
 import { grow, sample } from "./make.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -121,5 +121,43 @@ test("a graph that is too large turned around keeps what costs most, and loses n
 	assert.equal(part.value[0], part.total);
 	assert.equal(whole.trimmed, 0);
 	assert.equal(part.trimmed, part.total - part.self.reduce((sum, one) => sum + one, 0));
-	assert.ok(part.trimmed > 0 && part.self.includes(100));
+	assert.ok(part.trimmed > 0);
+	assert.equal(part.inner[1], part.value[1], "all callers of the dearest function");
+	const rooms = [1, 2, 5, 44, 45, 46, 84, 85].map((room) => invertFlame(flame, room));
+	for (const one of rooms) {
+		assert.equal(one.trimmed, one.total - one.self.reduce((sum, own) => sum + own, 0));
+	}
+	assert.deepEqual(rooms.map((one) => one.count), [1, 2, 5, 44, 45, 46, 84, 85]);
+	assert.equal(rooms.at(-1)!.trimmed, 0);
+});
+
+test("each stack of a graph is there, from its end, once it is turned around", () => {
+	const next = (() => {
+		let seed = 7;
+		return (below: number) => {
+			seed = (Math.imul(seed, 1103515245) + 12345) >>> 1;
+			return (seed >>> 8) % below;
+		};
+	})();
+	const stacks = Array.from({ length: 300 }, () => Array.from({ length: 1 + next(9) }, () => `f${next(6)}`));
+	const flame = grow(stacks, stacks.map(() => 1 + next(50)));
+	const paths = (f: Flame, invert: boolean) => {
+		const sums = new Map<string, number>();
+		for (let i = 1; i < f.count; i++) {
+			if (f.self[i]! > 0) {
+				const names = pathTo(f, i).slice(1).map((node) => f.strings[f.name[node]!]!);
+				const key = (invert ? names.reverse() : names).join(";");
+				sums.set(key, (sums.get(key) ?? 0) + f.self[i]!);
+			}
+		}
+		return [...sums].sort();
+	};
+	const inverted = invertFlame(flame);
+	assert.deepEqual(paths(inverted, true), paths(flame, false));
+	for (let i = 2; i < inverted.count; i++) {
+		const before = i - 1;
+		if (inverted.parent[before] === inverted.parent[i]) {
+			assert.ok(inverted.value[before]! >= inverted.value[i]!);
+		}
+	}
 });

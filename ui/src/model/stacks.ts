@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Graphs out of stacks: for files that are opened in the page, and for graphs turned around. */
+/** Graphs out of stacks: for files that are opened in the page. */
 import { buildFlame, type Flame, Kind } from "./flame.ts";
 
 /** A frame as a file tells it. */
@@ -41,17 +41,12 @@ export class Tree {
 	private readonly parent = [0];
 	private readonly frame = [-1];
 	private readonly self = [0];
-	/** Values of callers that have no node. */
-	private readonly rest = [0];
 	private readonly children = new Map<number, number>();
 	private readonly frames: readonly Frame[];
 	samples = 0;
 
-	private readonly nodesMax: number;
-
-	constructor(frames: readonly Frame[], nodesMax = NODES_MAX) {
+	constructor(frames: readonly Frame[]) {
 		this.frames = frames;
-		this.nodesMax = nodesMax;
 	}
 
 	/** The node below `at` that has the frame; made when missing. */
@@ -59,13 +54,12 @@ export class Tree {
 		const key = at * FRAMES_MAX + frame;
 		let node = this.children.get(key);
 		if (node === undefined) {
-			if (this.parent.length >= this.nodesMax) {
-				throw new Error(`a graph of more than ${this.nodesMax} frames`);
+			if (this.parent.length >= NODES_MAX) {
+				throw new Error(`a graph of more than ${NODES_MAX} frames`);
 			}
 			node = this.parent.push(at) - 1;
 			this.frame.push(frame);
 			this.self.push(0);
-			this.rest.push(0);
 			this.children.set(key, node);
 		}
 		return node;
@@ -74,16 +68,6 @@ export class Tree {
 	/** A value for a node itself. */
 	add(node: number, value: number): void {
 		this.self[node] = this.self[node]! + value;
-	}
-
-	/** Whether a node may still be made, or is there. */
-	hasRoom(at: number, frame: number): boolean {
-		return this.parent.length < this.nodesMax || this.children.has(at * FRAMES_MAX + frame);
-	}
-
-	/** A value of frames below a node that do not get one. */
-	addRest(node: number, value: number): void {
-		this.rest[node] = this.rest[node]! + value;
 	}
 
 	/** A stack, its root first. */
@@ -98,8 +82,8 @@ export class Tree {
 
 	/** Depth-first, children by descending value; what has none is left out. */
 	build(unit: string, samples: number | null): Flame {
-		const { parent, self, frames, rest } = this;
-		const value = self.map((own, i) => own + rest[i]!);
+		const { parent, self, frames } = this;
+		const value = self.slice();
 		for (let i = value.length - 1; i > 0; i--) {
 			value[parent[i]!] = value[parent[i]!]! + value[i]!;
 		}
@@ -138,7 +122,7 @@ export class Tree {
 		return buildFlame({
 			unit,
 			total: value[0]!,
-			trimmed: rest.reduce((sum, one) => sum + one, 0),
+			trimmed: 0,
 			samples,
 			pending: 0,
 			strings,
@@ -153,55 +137,4 @@ export class Tree {
 			value: Float64Array.from(order, (id) => value[id]!),
 		});
 	}
-}
-
-/** The nodes that have a value of their own; by value, where all their callers may be too many. */
-function leavesOf(f: Flame, nodesMax: number): Int32Array {
-	let nodes = 0;
-	let count = 0;
-	for (let i = 1; i < f.count; i++) {
-		if (f.self[i]! > 0) {
-			count++;
-			nodes += f.depth[i]!;
-		}
-	}
-	const leaves = new Int32Array(count);
-	for (let i = 1, at = 0; i < f.count; i++) {
-		if (f.self[i]! > 0) {
-			leaves[at++] = i;
-		}
-	}
-	return nodes < nodesMax ? leaves : leaves.sort((a, b) => f.self[b]! - f.self[a]! || a - b);
-}
-
-/**
- * The graph turned around: each function that ran, and below it its callers. Beyond `nodesMax` nodes callers
- * of what costs least are left out, and their value is `trimmed`.
- */
-export function invertFlame(f: Flame, nodesMax = NODES_MAX): Flame {
-	const frames = new Frames();
-	const number = Int32Array.from(f.name, (_, i) =>
-		frames.number({
-			name: f.strings[f.name[i]!]!,
-			binary: f.strings[f.binary[i]!]!,
-			file: f.strings[f.file[i]!]!,
-			line: f.line[i]!,
-			kind: f.kind[i]!,
-			inlined: f.inlined[i] === 1,
-		}),
-	);
-	const tree = new Tree(frames.all, nodesMax);
-	for (const i of leavesOf(f, nodesMax)) {
-		let at = 0;
-		let k = i;
-		for (; k > 0 && tree.hasRoom(at, number[k]!); k = f.parent[k]!) {
-			at = tree.child(at, number[k]!);
-		}
-		if (k > 0) {
-			tree.addRest(at, f.self[i]!);
-		} else {
-			tree.add(at, f.self[i]!);
-		}
-	}
-	return tree.build(f.unit, f.samples);
 }
