@@ -50,13 +50,11 @@ enum status slabs_add(struct slabs *s, int fd, struct err *e)
 	return OK;
 }
 
-static void unmap(struct slabs *s, uint32_t i)
+static void unmap(struct slabs *s, uint32_t place)
 {
-	if (!s->memory[i])
-		return;
-	(void)munmap(s->memory[i], SLAB_BYTES);
-	s->memory[i] = NULL;
-	s->mapped--;
+	if (s->mapped[place].memory)
+		(void)munmap(s->mapped[place].memory, SLAB_CHUNK_BYTES);
+	s->mapped[place].memory = NULL;
 }
 
 void slabs_drop(struct slabs *s)
@@ -65,7 +63,7 @@ void slabs_drop(struct slabs *s)
 	uint32_t i = --s->count;
 	assert(slabs_used_bytes(s, i) == 0);
 	(void)bpf_map_delete_elem(s->outer, &i);
-	unmap(s, i);
+	slabs_rest(s);
 	fd_cleanup(&s->fds[i]);
 	for (uint32_t c = 0; c < SLAB_CHUNKS; c++)
 		bitmap_deinit(&s->chunks[i * SLAB_CHUNKS + c]);
@@ -116,24 +114,37 @@ uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab)
 	return units * BLOB_UNIT_BYTES;
 }
 
+static uint8_t *find_mapped(const struct slabs *s, uint32_t chunk)
+{
+	for (uint32_t i = 0; i < CHUNKS_MAPPED_MAX; i++) {
+		if (s->mapped[i].memory && s->mapped[i].chunk == chunk)
+			return s->mapped[i].memory;
+	}
+	return NULL;
+}
+
 enum status slabs_map(struct slabs *s, const struct blob *b, uint8_t **out, struct err *e)
 {
-	uint32_t i = blob_slab(b);
-	if (!s->memory[i]) {
-		void *p = mmap(NULL, SLAB_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, s->fds[i], 0);
+	uint8_t *memory = find_mapped(s, b->chunk);
+	if (!memory) {
+		off_t at = (off_t)(b->chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES;
+		void *p = mmap(NULL, SLAB_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
+			s->fds[blob_slab(b)], at);
 		if (p == MAP_FAILED)
 			return err_os(e, "cannot share the memory of an eBPF map");
-		s->memory[i] = p;
-		s->mapped++;
+		unmap(s, s->mapped_next);
+		memory = p;
+		s->mapped[s->mapped_next].chunk = b->chunk;
+		s->mapped[s->mapped_next].memory = memory;
+		s->mapped_next = (s->mapped_next + 1) % CHUNKS_MAPPED_MAX;
 	}
-	*out = s->memory[i] + (size_t)(b->chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES +
-	       (size_t)b->start * BLOB_UNIT_BYTES;
+	*out = memory + (size_t)b->start * BLOB_UNIT_BYTES;
 	return OK;
 }
 
 void slabs_rest(struct slabs *s)
 {
-	for (uint32_t i = 0; i < s->count && s->mapped; i++)
+	for (uint32_t i = 0; i < CHUNKS_MAPPED_MAX; i++)
 		unmap(s, i);
 }
 

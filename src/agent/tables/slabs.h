@@ -3,8 +3,8 @@
  * slabs: the kernel memory that unwind tables lie in. It grows and shrinks by slabs of 2 MiB, each
  * an eBPF map of its own; a blob lies in one chunk of 64 KiB. Private to agent/tables.
  *
- * Slabs are in our address space only while they are written or read, until slabs_rest(): their
- * pages are the kernel's memory, and would count as ours too. Not thread safe.
+ * Chunks are in our address space only while they are written or read, until slabs_rest(), and few
+ * at a time: their pages are the kernel's memory, and would count as ours too. Not thread safe.
  */
 #pragma once
 
@@ -15,6 +15,9 @@
 
 #define BLOB_UNIT_BYTES 8
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
+
+/* At a time; the one that was mapped first gives way. */
+#define CHUNKS_MAPPED_MAX 16
 
 struct blob {
 	uint32_t chunk; /* BITMAP_NONE: a page without rows */
@@ -27,8 +30,11 @@ struct slabs {
 	uint32_t max;
 	uint32_t count;
 	int fds[SLABS_MAX];
-	uint8_t *memory[SLABS_MAX]; /* NULL: not mapped */
-	uint32_t mapped;
+	struct {
+		uint32_t chunk;
+		uint8_t *memory; /* NULL: none */
+	} mapped[CHUNKS_MAPPED_MAX];
+	uint32_t mapped_next;  /* place of the next one */
 	struct bitmap *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
 	uint32_t hint;         /* the chunk where the last blob went */
 };
@@ -51,7 +57,8 @@ NODISCARD bool slabs_wait(struct slabs *s);
 NODISCARD bool slabs_take(struct slabs *s, uint32_t slab_count, uint32_t units, struct blob *out);
 void slabs_release(struct slabs *s, const struct blob *b);
 uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab);
-/* Where a blob lies, until slabs_rest(). */
+/* Where a blob lies, until slabs_rest(), and while fewer than CHUNKS_MAPPED_MAX others are asked
+ * for. */
 NODISCARD enum status slabs_map(
 	struct slabs *s, const struct blob *b, uint8_t **out, struct err *e);
 void slabs_rest(struct slabs *s);

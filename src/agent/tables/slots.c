@@ -15,9 +15,6 @@
 #include <bpf/bpf.h>
 #include <stdlib.h>
 
-/* While more slabs are in our address space than so many they leave it before the next is. */
-#define SLABS_MAPPED_MAX 2
-
 static uint64_t key_hash(const struct file_key *key)
 {
 	return hash_u64(key->inode ^ ((uint64_t)key->dev << 32));
@@ -152,8 +149,6 @@ enum status slot_write(
 	struct tables *t, const struct unwind_table *table, const struct slot *slot, struct err *e)
 {
 	for (uint32_t i = 0; i < table->page_count; i++) {
-		if (t->slabs.mapped > SLABS_MAPPED_MAX)
-			slabs_rest(&t->slabs);
 		const struct unwind_table_page *page = &table->pages[i];
 		const struct blob *b = &slot->blobs[i];
 		uint8_t *to;
