@@ -41,6 +41,7 @@ static void knows_its_version_by_its_header(void **state)
 		{ "7.4", "x X-Powered-By: PHP/7.4.33", 0x704, 136 },
 		{ "8.1", "X-Powered-By: PHP/8.1.2-1ubuntu2", 0x801, 144 },
 		{ "8.4", "X-Powered-By: PHP/8.4.24", 0x804, 168 },
+		{ "8.5", "X-Powered-By: PHP/8.5.2", 0x805, 168 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		const struct made_elf m = { .constants = c->constants,
