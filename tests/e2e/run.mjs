@@ -17,6 +17,7 @@ import { compareChecks } from "./checks_compare.mjs";
 import { edgeChecks } from "./checks_edges.mjs";
 import { filterChecks } from "./checks_filters.mjs";
 import { graphChecks } from "./checks_graph.mjs";
+import { linkChecks, linkFirnOnly } from "./checks_links.mjs";
 import { pagesChecks } from "./checks_pages.mjs";
 import { mockOnly, pageChecks } from "./checks_page.mjs";
 import { readerChecks } from "./checks_reader.mjs";
@@ -70,6 +71,11 @@ async function one(name, run) {
 		console.log(`skipped ${name}: needs the server of made samples`);
 		return;
 	}
+	if (!firn && !url && linkFirnOnly.has(name)) {
+		counts.skipped++;
+		console.log(`skipped ${name}: needs a server that takes profiles`);
+		return;
+	}
 	const context = await browser.newContext({ viewport: { width: 1366, height: 800 } });
 	const page = await context.newPage();
 	page.setDefaultTimeout(60_000);
@@ -106,7 +112,7 @@ let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
 	// what takes longest begins first
-	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, touchChecks];
+	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, touchChecks, linkChecks];
 	const next = files.values();
 	const lane = async () => {
 		for (const file of next) {

@@ -7,7 +7,7 @@ function varint(n) {
 }
 
 /** Protobuf: fields of numbers, texts and inner messages. */
-function message(...fields) {
+export function message(...fields) {
 	return fields.flatMap(([field, value]) => {
 		if (typeof value === "number") return [...varint(field * 8), ...varint(value)];
 		const inner = typeof value === "string" ? [...Buffer.from(value)] : value;
