@@ -45,7 +45,8 @@ export const timeChecks = {
 			return { ok: said !== before, said };
 		}, "dragged to an earlier time");
 		const longer = page.locator("[aria-label='Longer stretch']");
-		for (let i = 0; i < 12 && (await longer.isEnabled()); i++) {
+		// not all there is: on a busy host that has more calls than a chart holds
+		for (let i = 0; i < 3 && (await longer.isEnabled()); i++) {
 			await longer.click();
 		}
 		await page.waitForSelector(STRIP);
