@@ -5,8 +5,10 @@
  * and go straight into pages: there is never a list of rows. An entry is read twice, which is
  * cheaper than keeping and sorting its rows.
  *
- * A large section is given back piece by piece while the rows grow: functions mostly have the order
- * of their entries, so that not both are in memory as a whole.
+ * Of a large section little is in memory but while it is read first: a piece is given back once its
+ * entries are in the index, read again from the file for the first of its functions, and given back
+ * after the last one. Functions mostly have the order of their entries. The index goes in the same
+ * way while the rows grow. A compressed section cannot be read in pieces, and stays until then.
  *
  * If two functions claim the same text, the later one has it from its beginning on; of two that
  * begin together, the longer one counts.
@@ -27,6 +29,9 @@
  * each object file, right before its functions. */
 #define CIE_SETS 32
 #define CIE_WAYS 4
+/* What is looked at to read one: it, and the head of what is longer. */
+#define CIE_READ_BYTES_MAX (CFI_CIE_BYTES_MAX + ENTRY_HEAD_BYTES)
+#define ENTRY_HEAD_BYTES 24
 /* Reading one costs more than its bytes. */
 #define CIE_WORK 64
 /* Compressed sections count as so many times their size in the file, at most. */
@@ -62,12 +67,20 @@ struct kept_cie {
 	struct cfi_cie cie;
 };
 
+/* PIECE_BYTES of a section. */
+struct piece {
+	uint32_t uses; /* by functions that have no rows yet */
+	bool is_away;
+};
+
 /* One section of call frame information. */
 struct source {
 	struct buf bytes;
 	struct cfi_section section;
 	struct kept_cie cies[CIE_SETS][CIE_WAYS]; /* the way used last comes first */
-	uint32_t *uses; /* of each piece: by functions that have no rows yet; NULL: all is kept */
+	struct piece *pieces;                     /* NULL: all is kept */
+	bool is_in_file;                          /* as it is: pieces can be read again */
+	uint64_t offset;                          /* there */
 };
 
 struct builder {
@@ -79,11 +92,15 @@ struct builder {
 	struct source sources[SOURCES]; /* that of GO_TABLE is empty */
 	struct golang *golang;          /* NULL: no program of Go */
 	VEC(struct function) functions;
+	size_t functions_left; /* so many are given back */
 	struct pages *pages;
 	uint64_t fde_count;
 	uint64_t bad_fdes;
 	bool is_code_only; /* no call frame information at all: the code is read */
 	bool with_bx;      /* some CFA is found by rbx: every row says where it is */
+	/* Of what was read again: E_INVALID: it is not what it was. */
+	enum status again;
+	struct err again_err;
 };
 
 static void builder_cleanup(struct builder **b)
@@ -93,7 +110,7 @@ static void builder_cleanup(struct builder **b)
 	code_deinit(&(*b)->code);
 	for (int i = 0; i < SOURCES; i++) {
 		buf_deinit(&(*b)->sources[i].bytes);
-		free((*b)->sources[i].uses);
+		free((*b)->sources[i].pieces);
 	}
 	golang_close((*b)->golang);
 	VEC_FREE(&(*b)->functions);
@@ -166,6 +183,8 @@ static enum status read_by_header(const struct objfile *obj, struct source *src,
 		return err_set(e, E_LIMIT, "%s: .eh_frame: %llu bytes", objfile_name(obj),
 			(unsigned long long)len);
 	src->section.ends_at_zero = true;
+	src->is_in_file = true;
+	src->offset = begin.v;
 	return objfile_read(obj, begin.v, to, len, e);
 }
 
@@ -178,6 +197,8 @@ static enum status read_source(
 	src->section.is_eh_frame = strcmp(name, ".eh_frame") == 0;
 	if (has_bytes(s)) {
 		src->section.address = src->section.is_eh_frame ? s->addr : 0;
+		src->is_in_file = !(s->flags & SHF_COMPRESSED);
+		src->offset = s->offset;
 		st = objfile_read_section(obj, s, &src->bytes, e);
 	} else if (src->section.is_eh_frame) {
 		st = read_by_header(obj, src, e);
@@ -207,27 +228,70 @@ static enum status add_source(
 	work_allow(&b->work, bytes);
 	b->memory_left -= src->bytes.len;
 	if (src->bytes.len >= LARGE_SECTION_BYTES)
-		src->uses = calloc(src->bytes.len / PIECE_BYTES + 2, sizeof(*src->uses));
+		src->pieces = calloc(src->bytes.len / PIECE_BYTES + 2, sizeof(*src->pieces));
 	return OK;
+}
+
+static size_t piece_len(const struct source *src, size_t i)
+{
+	size_t begin = i * PIECE_BYTES;
+	return begin < src->bytes.len ? MIN(PIECE_BYTES, src->bytes.len - begin) : 0;
+}
+
+/* Before bytes of the section are looked at. */
+static void need_bytes(struct builder *b, struct source *src, size_t begin, size_t end)
+{
+	for (size_t i = begin / PIECE_BYTES; src->pieces && i * PIECE_BYTES < end; i++) {
+		size_t at = i * PIECE_BYTES, len = piece_len(src, i);
+		if (len == 0)
+			return;
+		if (!src->pieces[i].is_away)
+			continue;
+		src->pieces[i].is_away = false;
+		enum status s = objfile_read(
+			b->obj, src->offset + at, src->bytes.data + at, len, &b->again_err);
+		if (s != OK)
+			b->again = s;
+	}
+}
+
+static void give_piece_back(struct source *src, size_t i)
+{
+	src->pieces[i].is_away = src->is_in_file;
+	pages_give_back(src->bytes.data + i * PIECE_BYTES, piece_len(src, i));
+}
+
+static void keep_all(struct builder *b, struct source *src)
+{
+	need_bytes(b, src, 0, src->bytes.len);
+	free(src->pieces);
+	src->pieces = NULL;
+}
+
+/* The index has all entries from `begin` to `end`. */
+static void leave_indexed(struct source *src, size_t begin, size_t end)
+{
+	for (size_t i = begin / PIECE_BYTES; src->pieces && i < end / PIECE_BYTES; i++) {
+		if (src->is_in_file && piece_len(src, i))
+			give_piece_back(src, i);
+	}
 }
 
 /* An entry lies in the piece where it begins, and may end in the next. */
 static void use_piece(struct source *src, size_t offset)
 {
-	if (!src->uses)
+	if (!src->pieces)
 		return;
-	src->uses[offset / PIECE_BYTES]++;
-	src->uses[offset / PIECE_BYTES + 1]++;
+	src->pieces[offset / PIECE_BYTES].uses++;
+	src->pieces[offset / PIECE_BYTES + 1].uses++;
 }
 
 static void leave_piece(struct source *src, size_t offset)
 {
 	size_t first = offset / PIECE_BYTES;
-	for (size_t i = first; src->uses && i <= first + 1; i++) {
-		size_t begin = i * PIECE_BYTES;
-		if (--src->uses[i] == 0 && begin < src->bytes.len)
-			pages_give_back(
-				src->bytes.data + begin, MIN(PIECE_BYTES, src->bytes.len - begin));
+	for (size_t i = first; src->pieces && i <= first + 1; i++) {
+		if (--src->pieces[i].uses == 0 && piece_len(src, i))
+			give_piece_back(src, i);
 	}
 }
 
@@ -246,7 +310,7 @@ static enum status read_sources(struct builder *b, struct err *e)
 		return go;
 	bool is_empty = go == E_NOTFOUND;
 	for (int i = 0; i < SOURCES; i++) {
-		if (i == GO_TABLE)
+		if (i == GO_TABLE || (i == DEBUG_FRAME && b->golang)) /* Go's says the same twice */
 			continue;
 		struct source *src = &b->sources[i];
 		enum status s = add_source(b, names[i], src, e);
@@ -267,6 +331,7 @@ static enum status read_sources(struct builder *b, struct err *e)
 static const struct cfi_cie *find_cie(struct builder *b, struct source *src, size_t offset)
 {
 	struct kept_cie *set = src->cies[hash_u64(offset) % CIE_SETS];
+	need_bytes(b, src, offset, offset + CIE_READ_BYTES_MAX); /* its expressions lie there */
 	for (size_t way = 0; way < CIE_WAYS; way++) {
 		if (!set[way].is_there || set[way].cie.offset != offset)
 			continue;
@@ -292,8 +357,9 @@ static bool read_function(struct builder *b, struct source *src, const struct cf
 	return *out_cie && cfi_read_fde(&src->section, entry, *out_cie, out) == OK;
 }
 
-/* Read an entry again that was read once, so this holds. */
-static void reread(struct builder *b, const struct function *f, const struct cfi_cie **out_cie,
+/* Read an entry again that was read once. False: the file was changed meanwhile, and b->again says
+ * so. */
+static bool reread(struct builder *b, const struct function *f, const struct cfi_cie **out_cie,
 	struct cfi_fde *out)
 {
 	struct source *src = &b->sources[f->source];
@@ -301,10 +367,17 @@ static void reread(struct builder *b, const struct function *f, const struct cfi
 	struct cfi_entry entry;
 	bool broken = false;
 	work_add(&b->work, WORK_ENTRY);
-	bool good = cfi_next_entry(&src->section, &offset, &entry, &broken) &&
-		    read_function(b, src, &entry, out_cie, out);
-	assert(good);
-	(void)good;
+	need_bytes(b, src, offset, offset + ENTRY_HEAD_BYTES);
+	bool good = b->again == OK && cfi_next_entry(&src->section, &offset, &entry, &broken) &&
+		    entry.offset == f->entry && !entry.is_cie;
+	if (good) {
+		need_bytes(b, src, entry.offset, entry.end);
+		good = read_function(b, src, &entry, out_cie, out) && b->again == OK;
+	}
+	if (!good && b->again == OK)
+		b->again = err_set(&b->again_err, E_INVALID, "%s: it changes while it is read",
+			objfile_name(b->obj));
+	return good;
 }
 
 static int by_offset(const void *a, const void *b)
@@ -342,8 +415,7 @@ static uint64_t length_of(struct builder *b, const struct function *f)
 	struct golang_function go;
 	if (f->source == GO_TABLE)
 		return golang_function(b->golang, f->entry, &go) ? go.end - go.start : 0;
-	reread(b, f, &cie, &fde);
-	return fde.length;
+	return reread(b, f, &cie, &fde) ? fde.length : 0;
 }
 
 /* Is the offset in a function of the `count` first ones, which are sorted? */
@@ -395,10 +467,8 @@ static enum status index_entry(struct builder *b, uint32_t source, const struct 
 		return OK;
 	struct source *src = &b->sources[source];
 	b->with_bx = b->with_bx || needs_bx(b, src, cie, &fde);
-	if (entry->end - entry->offset > PIECE_BYTES) {
-		free(src->uses);
-		src->uses = NULL;
-	}
+	if (entry->end - entry->offset > PIECE_BYTES)
+		keep_all(b, src);
 	use_piece(src, entry->offset);
 	use_piece(src, cie->offset);
 	return add_function(b, begin, (uint32_t)entry->offset, source, e);
@@ -454,7 +524,9 @@ static enum status index_source(struct builder *b, uint32_t source, struct err *
 		enum status s = entry.is_cie ? OK : index_entry(b, source, &entry, covered, e);
 		if (s != OK)
 			return s;
+		leave_indexed(&b->sources[source], entry.offset, offset);
 	}
+	leave_indexed(&b->sources[source], 0, b->sources[source].bytes.len + PIECE_BYTES);
 	b->bad_fdes += broken;
 	sort_functions(b);
 	return OK;
@@ -465,6 +537,8 @@ static enum status check_work(const struct builder *b, struct err *e)
 {
 	if (b->work.is_stopped)
 		return err_set(e, E_CANCELED, "%s", objfile_name(b->obj));
+	if (b->again != OK)
+		return err_set(e, b->again, "%s", b->again_err.text);
 	if (work_is_left(&b->work))
 		return OK;
 	return err_set(e, E_LIMIT, "%s: its unwind table takes more than %llu units of work",
@@ -639,7 +713,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 		b->bad_fdes += !golang_put(b->golang, f->entry, begin, end, b->pages);
 		return end;
 	}
-	reread(b, f, &cie, &fde);
+	if (!reread(b, f, &cie, &fde))
+		return begin;
 	uint64_t end = begin + MIN(fde.length, limit - begin);
 	/* A return into the trampoline is looked up by the byte before it. */
 	enum start start = find_start(b, &fde, begin, end);
@@ -661,12 +736,22 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	return end;
 }
 
+/* The functions before number i have rows; the index of the last ones of them is still read. */
+static void leave_functions(struct builder *b, size_t i)
+{
+	size_t count = PIECE_BYTES / sizeof(b->functions.v[0]);
+	while (i - b->functions_left > count) {
+		pages_give_back(b->functions.v + b->functions_left, PIECE_BYTES);
+		b->functions_left += count;
+	}
+}
+
 /* The functions of one segment, from number i on; returns the first that is behind it. */
 static size_t put_segment(struct builder *b, const struct code_part *segment, size_t i)
 {
 	uint64_t at = segment->begin;
 	while (i < b->functions.len && b->functions.v[i].begin < segment->end &&
-		work_is_left(&b->work)) {
+		work_is_left(&b->work) && b->again == OK) {
 		uint64_t begin = b->functions.v[i].begin;
 		size_t next = i + 1;
 		if (next < b->functions.len && b->functions.v[next].begin == begin)
@@ -675,6 +760,7 @@ static size_t put_segment(struct builder *b, const struct code_part *segment, si
 		i = next;
 		uint64_t limit = i < b->functions.len ? b->functions.v[i].begin : segment->end;
 		at = put_one(b, segment, f, at, MIN(limit, segment->end));
+		leave_functions(b, i);
 	}
 	code_put_gap(&b->code, at, segment->end, b->pages);
 	pages_put(b->pages, segment->end, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });

@@ -449,6 +449,70 @@ static void an_entry_that_nobody_calls_ends_no_stack(void **state)
 	end(&m);
 }
 
+/* A file that fails, or is written to, once the section was read `good` times. */
+struct unsteady {
+	struct str file;
+	uint64_t section, section_bytes;
+	size_t reads, good;
+	enum status status;
+};
+
+static enum status read_unsteady(void *ctx, uint64_t offset, void *out, size_t len, struct err *e)
+{
+	struct unsteady *u = ctx;
+	memcpy(out, u->file.p + offset, len);
+	bool is_section = offset - u->section < u->section_bytes;
+	if (!is_section || u->reads++ < u->good)
+		return OK;
+	if (u->status == OK) /* zeros are no entries */
+		memset(out, 0, len);
+	return u->status == OK ? OK : err_set(e, u->status, "the disk is broken");
+}
+
+/* Pieces of it are read again, those of functions that are in no order several times. */
+static void a_large_section_is_read_in_pieces(void **state)
+{
+	(void)state;
+	struct made m;
+	const uint32_t count = TEXT_BYTES / 8, section_reads = 1;
+	begin(&m);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t n = i % 16 ? i : (i * 4099) % count;
+		if (i % 16 || n % 16 == 0)
+			function(&m, TEXT + n * 8, 8, (uint8_t)(8 + 8 * (n % 8)));
+	}
+	CHECK_OK(finish(&m), &m.e);
+	CHECK(m.c.bytes.len > (size_t)300 << 10 && m.t->bad_fdes == 0);
+	struct unsteady u = { .file = buf_view(&m.g.file) };
+	u.section = objfile_section(m.obj, ".eh_frame")->offset;
+	u.section_bytes = m.c.bytes.len;
+	struct unwind_table *first = STEAL_PTR(m.t);
+	for (size_t good = SIZE_MAX;; good = good == SIZE_MAX ? section_reads : good + 1) {
+		enum status s = OK;
+		for (int broken = 0; broken < 2; broken++) {
+			u.reads = 0;
+			u.good = good;
+			u.status = broken ? E_IO : OK;
+			objfile_close(m.obj);
+			struct objfile_source source = { read_unsteady, &u, u.file.len };
+			CHECK_OK(objfile_open_source(&source, "made", &m.obj, &m.e), &m.e);
+			s = unwind_table_build(m.obj, &m.t, &m.e);
+			CHECK(u.reads <= good || s == (broken ? E_IO : E_INVALID));
+			if (s != OK)
+				continue;
+			struct hash128 a = unwind_table_hash(m.t), b = unwind_table_hash(first);
+			CHECK(a.hi == b.hi && a.lo == b.lo);
+			unwind_table_free(STEAL_PTR(m.t));
+		}
+		CHECK(good == SIZE_MAX || good < 100);
+		if (good != SIZE_MAX && s == OK)
+			break;
+	}
+	CHECK(u.reads > 10);
+	unwind_table_free(first);
+	end(&m);
+}
+
 static void files_that_have_no_table(void **state)
 {
 	(void)state;
@@ -514,6 +578,7 @@ TEST_MAIN(cmocka_unit_test(functions_and_gaps), cmocka_unit_test(functions_in_an
 	cmocka_unit_test(a_thread_begins_at_the_root),
 	cmocka_unit_test(a_signal_return_beside_a_signal_function),
 	cmocka_unit_test(plt_without_information),
+	cmocka_unit_test(a_large_section_is_read_in_pieces),
 	cmocka_unit_test(debug_frame_serves_where_eh_frame_is_missing),
 	cmocka_unit_test(without_section_headers_by_the_segment),
 	cmocka_unit_test(files_that_have_no_table), cmocka_unit_test(the_vdso))
