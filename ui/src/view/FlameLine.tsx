@@ -36,7 +36,7 @@ export function FlameLine(props: {
 					<p class="hint">
 						{state.invert
 							? "Each bar on top is a function that ran; below it are the functions that called it."
-							: `Each bar is a function, as wide as ${meaningOf(type).width}; below it are the functions it called. Click a bar to zoom in.`}
+							: `Each bar is a function, as wide as ${meaningOf(type).width}; below it are those it called. Click one to zoom.`}
 						<button type="button" class="bare" title="Do not show this again" onClick={hide}>
 							<Icon name="close" />
 						</button>

@@ -14,6 +14,9 @@ export { ROW_PX } from "./flame_scene.ts";
 
 const TEXT_PX = 11.5;
 const PAD_PX = 5;
+/** Frames narrower than the first that are looked for are drawn dark, and at least as wide as the second. */
+const HIT_NARROW_PX = 6;
+const HIT_LEAST_PX = 3;
 /** What stands on a run of frames that are too narrow to be drawn. */
 const REST = newLabel("frames too small to draw", "small");
 
@@ -181,6 +184,24 @@ export class FlameRenderer {
 				pixel = isDim ? paint.dim[node]! : paint.full[node]!;
 			}
 			lines.fill(pixel, line + left, line + Math.max(right, left + 1));
+		}
+		if (hit) {
+			this.strengthen(hit, colours.hit, top);
+		}
+	}
+
+	/** What is looked for and narrow is seen nonetheless: dark, and never as thin as it is. */
+	private strengthen(hit: Uint8Array, pixel: number, top: number): void {
+		const width = this.canvas.width;
+		const { lines, layout, ratio } = this;
+		for (let k = 0; k < layout.count; k++) {
+			const left = Math.round(layout.left[k]!);
+			const own = layout.right[k]! - layout.left[k]!;
+			if (own < HIT_NARROW_PX * ratio && hit[layout.node[k]!] === 1) {
+				const line = (layout.depth[k]! - top) * width;
+				const most = Math.round(Math.max(own - ratio, HIT_LEAST_PX * ratio));
+				lines.fill(pixel, line + left, line + Math.min(left + most, width));
+			}
 		}
 	}
 

@@ -13,10 +13,11 @@ export interface Colours {
 	backPixel: number;
 	text: string;
 	textDim: string;
-	textMark: string;
 	line: string;
 	hatch: string;
 	rest: number;
+	/** Of narrow frames that are looked for, as a pixel. */
+	hit: number;
 	focus: string;
 	hover: string;
 	font: string;

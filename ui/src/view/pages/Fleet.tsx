@@ -73,7 +73,7 @@ function ServiceRow(props: {
 	};
 	const change = old ? formatChange(service.sum, service.before) : "–";
 	return (
-		<tr>
+		<tr class="service">
 			<td class="service-name">
 				{service.other ? (
 					<span>everything else</span>

@@ -174,10 +174,10 @@ export function ShareBar({ part, whole }: { part: number; whole: number }) {
 	const share = whole > 0 ? Math.min(1, Math.max(0, part / whole)) : 0;
 	return (
 		<>
+			<span class="share-text">{formatShare(part, whole)}</span>
 			<span class="share-bar">
 				<i style={{ transform: `scaleX(${share.toFixed(4)})` }} />
 			</span>
-			<span class="share-text">{formatShare(part, whole)}</span>
 		</>
 	);
 }

@@ -38,12 +38,8 @@ function Mend({ one, path }: { one: Unnamed; path: string }) {
 			</>
 		);
 	}
-	const file = path || one.binary;
-	return (
-		<>
-			Upload <code>{file}</code> unstripped, or its debug file <Copy text={uploadOf(file)} title={`Copy: ${uploadOf(file)}`} />
-		</>
-	);
+	const text = uploadOf(path || one.binary);
+	return <Copy text={text} title={`Copy: ${text}`} />;
 }
 
 /** The command that sends names of a file to this server. */
@@ -106,7 +102,7 @@ export function Symbols(page: PageProps) {
 							{found.slice(0, SHOWN_MAX).map((one) => {
 								const filters = [{ op: "only", field: "binary", text: `"${one.binary}"` }] as const;
 								return (
-									<tr key={`${one.binary}${one.cause}`}>
+									<tr class="unnamed" key={`${one.binary}${one.cause}`}>
 										<td>
 											{one.binary === "" ? (
 												"no file"
