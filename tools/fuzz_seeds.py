@@ -51,7 +51,7 @@ def deep_go():
     samples = [message(2, packed(1, *frames) + packed(2, 100 + i)) for i, frames in enumerate(stacks)]
     tables = [message(4, number(1, i + 1) + message(4, number(1, i + 1))) + message(
         5, number(1, i + 1) + number(2, 4 + i) + number(4, 3)) for i in range(60)]
-    return message(1, kind) + b"".join(samples + tables) + b"".join(text(6, s) for s in strings) + message(11, kind)
+    return message(1, kind) + b"".join(samples + tables) + b"".join(message(6, s.encode()) for s in strings) + message(11, kind)
 
 
 def ingests(pprof):
