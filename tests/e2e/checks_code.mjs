@@ -182,6 +182,23 @@ export const codeChecks = {
 		await page.waitForSelector(".timeline[data-marks*='deploy v1.2']");
 	},
 
+	async "the chart marks where a further version begins, and not the one that was there before"({ page, url }) {
+		const json = (body) => ({ contentType: "application/json", body: JSON.stringify(body) });
+		await page.route(/\/api\/labels\?/, async (route) => {
+			const { labels } = await (await route.fetch()).json();
+			await route.fulfill(json({ labels: [...labels, "version"] }));
+		});
+		await page.route(/\/api\/series\?.*by=version/, (route) => {
+			const from = Math.floor(Date.now() / 10_000) * 10_000 - 1_800_000;
+			const points = (minute) => [0, 1, 2, 3].map((k) => [from + (minute + k) * 60_000, 1e9]);
+			const series = [["1.4", 0], ["1.5", 15]].map(([version, minute]) => ({ labels: { version }, points: points(minute) }));
+			return route.fulfill(json({ unit: "nanoseconds", step: 10_000, by: ["version"], series }));
+		});
+		await open(page, url, "?from=now-30m");
+		await page.waitForSelector(".timeline[data-marks*='1.5']");
+		assert.doesNotMatch(await page.locator(".timeline").getAttribute("data-marks"), /1\.4/);
+	},
+
 	async "a source is no wider than a phone"({ page, url }) {
 		await page.setViewportSize({ width: 390, height: 800 });
 		const row = await withFile(page, url);
