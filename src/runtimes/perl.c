@@ -13,7 +13,7 @@
 
 #define REVISION 5
 #define VERSION_MIN 32
-#define VERSION_MAX 42
+#define VERSION_MAX 44
 /* The program's only variable of threads, so that no other's alignment moves it. */
 #define CONTEXT_BYTES 8
 

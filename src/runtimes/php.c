@@ -57,6 +57,11 @@ static const struct row {
 				 .function_code = 104,
 				 .function_file = 168,
 				 .function_line = 176 } },
+	{ VERSION(8, 6), { .globals_frame = 512,
+				 .function_count = 96,
+				 .function_code = 104,
+				 .function_file = 168,
+				 .function_line = 176 } },
 };
 
 enum symbol {

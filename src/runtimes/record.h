@@ -337,7 +337,7 @@ struct lua_layout {
 	__u16 thread_status;    /* u8 */
 	__u16 thread_protected; /* .errorJmp */
 	__u16 thread_global;    /* .l_G */
-	__u16 global_main;      /* global_State.mainthread */
+	__u16 global_main;      /* global_State.mainthread: its address; from 5.5 on itself */
 	__u16 frame_bytes;      /* sizeof(CallInfo), which to 5.1 are in an array */
 	__u16 frame_previous;   /* from 5.2 on */
 	__u16 frame_function;   /* CallInfo.func: where the function's value is */
@@ -353,6 +353,8 @@ struct lua_layout {
 	__u16 proto_lines_count;
 	__u16 proto_marks; /* from 5.4 on: pairs of an instruction and its line; else 0 */
 	__u16 proto_marks_count;
+	__u16 text_length; /* from 5.5 on: TString.shrlen, s8, below 0: the text is elsewhere */
+	__u16 holds_main;  /* from 5.5 on: the main thread is a part of global_State */
 };
 
 struct luajit_layout {

@@ -144,6 +144,40 @@ static void shows_those_of_5_1(void **state)
 	made_runtime_end();
 }
 
+/* From 5.5 on a long text lies elsewhere, and the main thread in what all threads share. */
+static void shows_those_of_5_5(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name;
+		int8_t length;
+		uint16_t main; /* behind the state of all threads */
+		bool is_whole;
+	} cases[] = {
+		{ "a short text", 13, 0x80, true },
+		{ "a long text", -1, 0x80, true },
+		{ "another main thread", 13, 8, false },
+	};
+	FOR_EACH_CASE (c, cases) {
+		uint32_t zero = 0;
+		begin();
+		struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &zero);
+		r->layout.lua.text_length = 11;
+		r->layout.lua.holds_main = 1;
+		r->layout.lua.global_main = c->main;
+		put_word(THREAD(0) + 24, THREAD(0) - 0x80);
+		put(TEXTS(0) + 11, (uint8_t)c->length, 1);
+		if (c->length < 0) {
+			put_bytes(TEXTS(1), "@/srv/app.lua");
+			put_word(TEXTS(0) + LUA_TEXT_DATA, TEXTS(1));
+		}
+		const struct event_sample *s = made_runtime_take();
+		CHECK_CASE(c, is_told(s, 0, "", "/srv/app.lua", 312));
+		CHECK_CASE(c, is_whole(s) == c->is_whole);
+		made_runtime_end();
+	}
+}
+
 static void finds_the_state_that_has_resumed_a_coroutine(void **state)
 {
 	(void)state;
@@ -305,7 +339,7 @@ static void bears_memory_that_changes_while_it_is_read(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
-	cmocka_unit_test(shows_those_of_5_1),
+	cmocka_unit_test(shows_those_of_5_1), cmocka_unit_test(shows_those_of_5_5),
 	cmocka_unit_test(finds_the_state_that_has_resumed_a_coroutine),
 	cmocka_unit_test(finds_lines_by_differences),
 	cmocka_unit_test(names_texts_by_what_they_are),

@@ -32,6 +32,7 @@ static void knows_its_version_by_its_variables(void **state)
 		{ "5.32", 32, 240, 224, 0 },
 		{ "5.34", 34, 224, 208, 0 },
 		{ "5.42", 42, 224, 208, 1 },
+		{ "5.44", 44, 224, 208, 1 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		const uint8_t data[1024] = { 5, c->version };

@@ -42,6 +42,7 @@ static void knows_its_version_by_its_header(void **state)
 		{ "8.1", "X-Powered-By: PHP/8.1.2-1ubuntu2", 0x801, 144 },
 		{ "8.4", "X-Powered-By: PHP/8.4.24", 0x804, 168 },
 		{ "8.5", "X-Powered-By: PHP/8.5.2", 0x805, 168 },
+		{ "8.6", "X-Powered-By: PHP/8.6.0RC3", 0x806, 168 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		const struct made_elf m = { .constants = c->constants,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * lua: the frames of Lua, 5.1 to 5.4.
+ * lua: the frames of Lua, 5.1 to 5.5.
  *
  * Nothing leads from a thread of the system to its lua_State: it is what a native frame of the
  * loop, luaV_execute, works on, which lies in a register that its callees have kept, or on its
@@ -122,6 +122,15 @@ static __always_inline void lua_search(
 
 /* ---- functions ---- */
 
+/* Where the text of a string is. From 5.5 on a long one says it. */
+static __always_inline __u64 lua_text(const struct lua_layout *l, __u64 string)
+{
+	__s8 length = 0;
+	if (l->text_length && !read_user(&length, sizeof(length), string + l->text_length))
+		return 0;
+	return length < 0 ? runtime_word(string + LUA_TEXT_DATA) : string + LUA_TEXT_DATA;
+}
+
 static __always_inline void lua_tell(struct walk *w, const struct runtime_record *r,
 	const struct runtime_scratch *s, __u64 number)
 {
@@ -131,16 +140,16 @@ static __always_inline void lua_tell(struct walk *w, const struct runtime_record
 		return;
 	__u64 source = block_word(s->block, LUA_PROTO_WORDS, l->proto_source);
 	__u32 first = block_half(s->block, LUA_PROTO_WORDS, l->proto_first_line);
+	__u64 text = source ? lua_text(l, source) : 0;
 	__u8 kind = 0; /* '@': a file; '=': a name; else a text that was loaded */
-	if (source && !read_user(&kind, sizeof(kind), source + LUA_TEXT_DATA)) {
+	if (source && !read_user(&kind, sizeof(kind), text)) {
 		code_drop();
 		return;
 	}
 	e->first_line = first;
 	e->form = first ? RUNTIME_FORM_NAMED : RUNTIME_FORM_MAIN;
 	if (kind == '@' || kind == '=')
-		e->file_bytes =
-			code_copy_string(e, 0, source + LUA_TEXT_DATA + 1, CODE_FILE_BYTES_MAX);
+		e->file_bytes = code_copy_string(e, 0, text + 1, CODE_FILE_BYTES_MAX);
 	else if (!first)
 		e->form = RUNTIME_FORM_EVAL;
 	code_end(w, r, e, number, e->file_bytes);
@@ -245,8 +254,8 @@ static __always_inline int lua_is_left(const struct walk *w, const struct lua_la
 {
 	__u64 at = runtime_word(w->runtime.owner + l->thread_protected);
 	if (!at) { /* a coroutine that is about to end, or to catch an error */
-		__u64 global = runtime_word(w->runtime.owner + l->thread_global);
-		return runtime_word(global + l->global_main) != w->runtime.owner;
+		__u64 main = runtime_word(w->runtime.owner + l->thread_global) + l->global_main;
+		return (l->holds_main ? main : runtime_word(main)) != w->runtime.owner;
 	}
 	for (int i = 0; i < LUA_PROTECTED_MAX; i++) {
 		__u64 before = at < w->sp ? runtime_word(at) : 1;
