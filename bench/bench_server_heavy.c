@@ -212,7 +212,7 @@ static pid_t start_server(const char *firn, const char *dir, char **flags, int f
 		char *at = strstr(line, "address=");
 		if (at)
 			(void)sscanf(at, "address=%127s", address);
-		if (strstr(line, "store open"))
+		if (strstr(line, "msg=\"started\""))
 			break;
 	}
 	BENCH_CHECK(address[0]);
