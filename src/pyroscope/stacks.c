@@ -22,12 +22,13 @@ struct decoder {
 	uint64_t spelled;     /* bytes of stacks */
 	VEC(uint32_t) frames; /* of one stack, from the root on */
 	VEC(uint32_t) reversed;
-	struct buf path; /* of a trie */
+	struct buf path; /* of a trie: names from the root on */
+	size_t whole;    /* bytes of path that are frames already: up to its last ';' */
 };
 
 struct node {
-	uint64_t children; /* that are still to come */
-	size_t outer;      /* length of path, or count of frames, above it */
+	uint64_t children;          /* that are still to come */
+	size_t frames, path, whole; /* above it */
 };
 struct nodes {
 	VEC(struct node) v;
@@ -140,32 +141,62 @@ static enum status torn(struct decoder *d, const struct reader *r)
 	return err_set(d->e, E_INVALID, "a node is malformed at byte %zu", reader_offset(r));
 }
 
+/* Appends a trie's name to those above it; what a ';' ends is a frame from here on. */
+static enum status extend_path(struct decoder *d, struct str name)
+{
+	size_t at = d->path.len;
+	if (at + name.len > PATH_BYTES_MAX)
+		return too_much(d, "bytes of a stack", PATH_BYTES_MAX);
+	buf_str(&d->path, name);
+	enum status s = buf_status(&d->path);
+	if (s != OK)
+		return err_set(d->e, s, "stacks");
+	for (; s == OK && at < d->path.len; at++) {
+		if (d->path.data[at] != ';')
+			continue;
+		if (at > d->whole)
+			s = add_frame(d, str_sub(buf_view(&d->path), d->whole, at));
+		d->whole = at + 1;
+	}
+	return s;
+}
+
+/* A sample of a trie's path: its last frame may be a part of a longer name below. */
+static enum status add_path(struct decoder *d, int64_t count)
+{
+	size_t frames = d->frames.len;
+	enum status s = OK;
+	d->spelled += d->path.len - d->whole;
+	if (d->path.len > d->whole)
+		s = add_frame(d, str_sub(buf_view(&d->path), d->whole, d->path.len));
+	if (s == OK && d->frames.len)
+		s = add_sample(d, count);
+	d->frames.len = frames;
+	return s;
+}
+
 /* Appends the node's name to those above it, and adds its value. */
 static enum status take_node(
 	struct decoder *d, bool tree, struct str name, uint64_t value, bool is_root)
 {
+	enum status s = OK;
 	if (value > INT64_MAX)
 		return err_set(d->e, E_INVALID, "a value beyond 2^63");
 	if (!tree) {
-		if (d->path.len + name.len > PATH_BYTES_MAX)
-			return too_much(d, "bytes of a stack", PATH_BYTES_MAX);
-		buf_str(&d->path, name);
-		enum status s = buf_status(&d->path);
-		if (s != OK)
-			return err_set(d->e, s, "stacks");
-		return value ? add_stack(d, buf_view(&d->path), (int64_t)value) : OK;
+		s = extend_path(d, name);
+		return s == OK && value ? add_path(d, (int64_t)value) : s;
 	}
-	enum status s = is_root && name.len == 0 ? OK : add_frame(d, name);
+	if (name.len || !is_root)
+		s = add_frame(d, name);
 	return s == OK && value && d->frames.len ? add_sample(d, (int64_t)value) : s;
 }
 
 /* Back to where the node's parent ends. */
-static void leave(struct decoder *d, bool tree, size_t outer)
+static void leave(struct decoder *d, const struct node *n)
 {
-	if (tree)
-		d->frames.len = outer;
-	else
-		d->path.len = outer;
+	d->frames.len = n->frames;
+	d->path.len = n->path;
+	d->whole = n->whole;
 }
 
 static enum status walk(struct decoder *d, struct nodes *open, struct str bytes, bool tree)
@@ -174,7 +205,7 @@ static enum status walk(struct decoder *d, struct nodes *open, struct str bytes,
 	do {
 		struct str name = reader_str(&r, reader_varint(&r));
 		uint64_t value = reader_varint(&r), children = reader_varint(&r);
-		size_t outer = tree ? d->frames.len : d->path.len;
+		struct node node = { children, d->frames.len, d->path.len, d->whole };
 		/* Three bytes each at least. */
 		if (r.failed || children > reader_left(&r) / 3)
 			return torn(d, &r);
@@ -183,10 +214,10 @@ static enum status walk(struct decoder *d, struct nodes *open, struct str bytes,
 		enum status s = take_node(d, tree, name, value, open->v.len == 0);
 		if (s != OK)
 			return s;
-		if (!VEC_PUSH(&open->v, ((struct node){ children, outer })))
+		if (!VEC_PUSH(&open->v, node))
 			return err_set(d->e, E_NOMEM, "nodes");
 		while (open->v.len && open->v.v[open->v.len - 1].children == 0) {
-			leave(d, tree, open->v.v[open->v.len - 1].outer);
+			leave(d, &open->v.v[open->v.len - 1]);
 			open->v.len--;
 		}
 		if (open->v.len)

@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 // The page in a real browser. Against the server of made samples by default, or against a real one:
-//   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT]
+//   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT] [--all]
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
 // check, with the time it took, and "N passed, N failed, N skipped". Files of checks go side by side, each in
 // a browser context of its own (--lanes N at once: 3 over made samples, 1 over a real server, whose answers
 // take most of the time); the checks of a file one after the other. --slow N makes the page N times slower and
 // types slowly: a check that fails so depends on time. --only NAME|NAME are the checks with such a part in their
-// name. Exit code 77 (skipped) without Chromium or node_modules.
+// name. Over a real server only the checks of what a server answers run, unless --all or --only asks for more:
+// keys, colours and fingers are the same over any server. Exit code 77 (skipped) without Chromium or node_modules.
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -112,8 +113,10 @@ let server;
 try {
 	server = url ? { url, stop() {} } : firn ? await startFirn(firn) : await startMock(root, []);
 	// what takes longest begins first
-	const files = [graphChecks, pageChecks, edgeChecks, readerChecks, timeChecks, axeChecks, filterChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, touchChecks, linkChecks];
-	const next = files.values();
+	const ofThePage = [graphChecks, axeChecks, edgeChecks, readerChecks, filterChecks, touchChecks];
+	const ofAnswers = [pageChecks, timeChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, linkChecks];
+	const all = !(firn || url) || only || process.argv.includes("--all");
+	const next = (all ? [...ofThePage, ...ofAnswers] : ofAnswers).values();
 	const lane = async () => {
 		for (const file of next) {
 			for (const [name, run] of counts.gone ? [] : Object.entries(file)) {

@@ -27,6 +27,9 @@ static const struct text_case texts[] = {
 	/* root "" { "a" 0 { ";b" 1, ";c" 2 } } */
 	{ "trie", TEXT_TRIE, STR("\0\0\1\1a\0\2\2;b\1\0\2;c\2\0"),
 		"10000000 " TYPE "a;b\n20000000 " TYPE "a;c\n" },
+	/* root "" { "ma" 3 { "in;f" 1, ";g" 2 } } */
+	{ "trie that tears names", TEXT_TRIE, STR("\0\0\1\2ma\3\2\4in;f\1\0\2;g\2\0"),
+		"30000000 " TYPE "ma\n10000000 " TYPE "main;f\n20000000 " TYPE "ma;g\n" },
 	{ "trie cut", TEXT_TRIE, STR("\0\0\1\1a\0\2\2;b\1\0\2;c\2"), NULL },
 	{ "trie of too many children", TEXT_TRIE, STR("\0\0\5\1a\1\0"), NULL },
 	{ "trie and more", TEXT_TRIE, STR("\0\0\1\1a\1\0x"), NULL },
@@ -85,7 +88,7 @@ static void limits_tries(void **state)
 				buf_varint(&b, depth > 20000 ? 0 : 1);
 				buf_varint(&b, i + 1 < depth);
 			}
-			CHECK_OK(profile_init(&p, (size_t)512 << 20), &e);
+			CHECK_OK(profile_init(&p, (size_t)64 << 20), &e);
 			const struct text_case c = { "deep", f, buf_view(&b), "" };
 			CHECK(decode(&c, &p, &e) == E_LIMIT);
 			profile_deinit(&p);

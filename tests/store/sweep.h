@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include "test.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,10 +38,12 @@ static inline int sweep_step(int all, int usual)
 	return sweep_all() || step < 1 ? 1 : step;
 }
 
-/* The distance between two places of a sweep that CI makes at each. */
+/* The distance between two places of a sweep that CI makes at each with the address sanitizer. The
+ * thread sanitizer looks for other faults than those of a call that fails, and takes ten times as
+ * long. */
 static inline int sweep_each(void)
 {
-	return sweep_is("few") ? 5 : 1;
+	return sweep_is("few") ? 5 : TEST_TSAN && !sweep_all() ? 6 : 1;
 }
 
 static inline uint64_t sweep_seed(void)
