@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// axe-core looks at each view in both themes, and as on a phone: nothing serious or critical.
+// axe-core looks at each view, and at what opens over it, in both themes, and as on a phone: nothing moderate,
+// serious or critical.
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { named } from "./page.mjs";
+import { dropFile, named, open, someFrame } from "./page.mjs";
 
 /** Views, and what shows that each is there. */
 const VIEWS = [
@@ -13,6 +14,11 @@ const VIEWS = [
 	["?paused=1&code=main&code_as=asm", ".code-table, .code .blank"],
 	["?paused=1&view=calls", ".call-box"],
 	["?paused=1&view=time", ".strip"],
+	["?paused=1&view=flame&sandwich=1&focus=main", "[data-testid=sandwich], .sandwich"],
+	["?paused=1&invert=1", ".flame-overlay"],
+	["?paused=1&search=main", ".search-share"],
+	["?from=nowhere", "[data-testid=bad-range]"],
+	["?shared=none", "[data-testid=no-snapshot]"],
 	["?page=fleet", ".spark"],
 	["?page=agents", ".page-panel .health"],
 	["?page=targets", ".page-panel h2"],
@@ -20,34 +26,69 @@ const VIEWS = [
 	["?page=store", ".tiles"],
 ];
 
+const press = (name) => (page) => page.getByRole("button", { name, exact: true }).first().click();
+
+/** What opens over the view of the graph, what shows that it is there, and how it is opened. */
+const PANELS = [
+	["the menu of a frame", ".menu", async (page) => {
+		const at = await someFrame(page, 1);
+		await page.mouse.click(at.x, at.y, { button: "right" });
+	}],
+	["Save", ".popover-panel", (page) => page.getByRole("button", { name: /^Save/ }).click()],
+	["Filter", ".popover-panel", press("Filter")],
+	["the selector's builder", "[data-testid=builder]", (page) => page.locator(".selector button").first().click()],
+	["the range", ".range-panel", (page) => page.locator(".top-bar .range .button").first().click()],
+	["views by name", ".popover-panel", (page) => page.locator(".saved-menu > .button").click()],
+	["the help", "dialog", press("Help")],
+];
+
+/** Files that are dropped, their text, and what shows that they are there. */
+const FILES = [
+	["stacks.txt", "main;parse;read 30\nmain;write 10\n", "[data-testid=local-file] .flame-overlay"],
+	["wrong.txt", "no stacks here", "[data-testid=bad-file]"],
+];
+
 async function look(page, source) {
 	await page.evaluate(source);
 	return page.evaluate(async () => {
 		const { violations } = await globalThis.axe.run(document, { resultTypes: ["violations"] });
 		return violations
-			.filter((v) => v.impact === "serious" || v.impact === "critical")
+			.filter((v) => v.impact !== "minor")
 			.map((v) => `${v.id}: ${v.nodes.slice(0, 4).map((n) => `${n.target.join(" ")} ${n.any[0]?.message ?? ""}`).join(" | ")}`);
 	});
 }
 
 const axeAt = (root) => join(root, "ui/node_modules/axe-core/axe.min.js");
 
-function check(theme, width = 1366) {
+/** Themes and widths, all of which a page that is open takes on at once. */
+const LOOKS = [
+	["light", 1366],
+	["dark", 1366],
+	["dark", 390],
+];
+
+/** What axe says of the page as it is, in each theme, and as on a phone. */
+async function lookAll(page, source, what) {
+	const found = [];
+	for (const [theme, width] of LOOKS) {
+		await page.emulateMedia({ colorScheme: theme, reducedMotion: "reduce" });
+		await page.setViewportSize({ width, height: 800 });
+		await page.waitForFunction((t) => document.documentElement.dataset.theme === t && document.getAnimations().length === 0, theme);
+		found.push(...(await look(page, source)).map((one) => `${what}, ${theme}, ${width} wide: ${one}`));
+	}
+	await page.setViewportSize({ width: 1366, height: 800 });
+	return found;
+}
+
+function check(...parts) {
 	return async ({ page, url, root }) => {
 		if (!existsSync(axeAt(root))) {
 			throw new Error("axe-core is not installed: npm ci in ui/");
 		}
 		const source = readFileSync(axeAt(root), "utf8");
-		await page.emulateMedia({ colorScheme: theme });
-		await page.setViewportSize({ width, height: 800 });
 		const found = [];
-		for (const [query, shown] of VIEWS) {
-			await page.goto(`${url}/${query}`);
-			await page.waitForSelector(shown, { timeout: 60_000 });
-			if (!/page=|code=|view=calls|view=time/.test(query)) {
-				await named(page);
-			}
-			found.push(...(await look(page, source)).map((one) => `${query}: ${one}`));
+		for (const part of parts) {
+			await part(page, url, async (what) => found.push(...(await lookAll(page, source, what))));
 		}
 		if (found.length > 0) {
 			throw new Error(found.join("\n"));
@@ -55,8 +96,38 @@ function check(theme, width = 1366) {
 	};
 }
 
+async function views(page, url, lookAt) {
+	for (const [query, shown] of VIEWS) {
+		await page.goto(`${url}/${query}`);
+		await page.waitForSelector(shown, { timeout: 60_000 });
+		if (!/page=|code=|view=calls|view=time|from=|shared=/.test(query)) {
+			await named(page);
+		}
+		await lookAt(query);
+	}
+}
+
+async function panels(page, url, lookAt) {
+	await open(page, url, "?paused=1&view=flame");
+	await named(page);
+	for (const [name, shown, show] of PANELS) {
+		await show(page);
+		await page.waitForSelector(shown);
+		await lookAt(name);
+		await page.keyboard.press("Escape");
+		await page.waitForSelector(shown, { state: "detached" });
+	}
+}
+
+async function files(page, url, lookAt) {
+	for (const [name, text, shown] of FILES) {
+		await dropFile(page, name, text);
+		await page.waitForSelector(shown);
+		await lookAt(name);
+	}
+}
+
 export const axeChecks = {
-	"axe-core finds nothing serious in any view: light": check("light"),
-	"axe-core finds nothing serious in any view: dark": check("dark"),
-	"axe-core finds nothing serious in any view: on a phone": check("dark", 390),
+	"axe-core finds nothing of weight in any view": check(views),
+	"axe-core finds nothing of weight in what opens over a view": check(panels, files),
 };

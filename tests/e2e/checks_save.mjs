@@ -2,7 +2,7 @@
 // Checks of what can be taken away.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { copied, frameAt, hoverName, named, open, until } from "./page.mjs";
+import { copied, dropFile, frameAt, hoverName, named, open, until } from "./page.mjs";
 
 /** The bytes of what a click downloads. */
 async function download(page, name) {
@@ -74,18 +74,7 @@ export const saveChecks = {
 		await open(page, url, "?paused=1");
 		const asked = [];
 		page.on("request", (r) => r.method() !== "GET" && asked.push(r.url()));
-		const drop = (name, text) =>
-			page.evaluate(
-				([n, t]) => {
-					const data = new DataTransfer();
-					data.items.add(new File([t], n));
-					for (const kind of ["dragover", "drop"]) {
-						window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
-					}
-				},
-				[name, text],
-			);
-		await drop("stacks.txt", "# unit: nanoseconds\nmain;parse;read 30000000\nmain;write 10000000\n");
+		await dropFile(page, "stacks.txt", "# unit: nanoseconds\nmain;parse;read 30000000\nmain;write 10000000\n");
 		await page.waitForSelector("[data-testid=local-file] .flame-overlay");
 		await until(async () => {
 			const names = await page.locator("tbody tr .cell-name").allTextContents();
@@ -98,7 +87,7 @@ export const saveChecks = {
 			const said = await hoverName(page, await frameAt(page, 1));
 			return { ok: said === "read", said };
 		}, "turned around");
-		await drop("wrong.txt", "no stacks here");
+		await dropFile(page, "wrong.txt", "no stacks here");
 		await page.waitForSelector("[data-testid=bad-file]");
 		await page.getByRole("button", { name: "Back to the server's samples" }).click();
 		await page.waitForSelector(".timeline");

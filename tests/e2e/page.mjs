@@ -91,6 +91,19 @@ export const fits = (page, width, what) =>
 		return { ok: wide <= width, said: `${wide} pixels wide` };
 	}, what);
 
+/** Drops a file of this name and text on the page. */
+export const dropFile = (page, name, text) =>
+	page.evaluate(
+		([n, t]) => {
+			const data = new DataTransfer();
+			data.items.add(new File([t], n));
+			for (const kind of ["dragover", "drop"]) {
+				window.dispatchEvent(new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+			}
+		},
+		[name, text],
+	);
+
 /**
  * Keeps what the page copies from now on; the answer tells the last text. The clipboard itself is one for
  * all pages of a browser, and other checks copy, too. To be called before the page is opened.

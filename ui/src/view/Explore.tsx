@@ -202,8 +202,8 @@ export function Explore(props: {
 	}, [flame.data]);
 	return (
 		<div class={`app ${state.view === DEFAULTS.view ? "" : `app-${state.view}`}`}>
-			<h1 class="visually-hidden">firn: {title}</h1>
 			<TopBar
+				title={title}
 				state={state}
 				data={data}
 				selectorError={errorsOf(data, state.matchers).selector}

@@ -52,7 +52,7 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 			}
 		>
 			<div class="menu-list">
-				<h3>As it is seen</h3>
+				<h2>As it is seen</h2>
 				{SEEN.map((one) => (
 					<button type="button" key={one.form} onClick={() => take(one.form)}>
 						<span>{one.name}</span>
@@ -62,9 +62,9 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 				{failed && <p class="range-help">That part of the page did not come; try again.</p>}
 				{question && (
 					<>
-						<h3>Kept on this server, as it is now</h3>
+						<h2>Kept on this server, as it is now</h2>
 						<Lazy of={Keep} question={question} />
-						<h3>All stacks of the question, without filters</h3>
+						<h2>All stacks of the question, without filters</h2>
 						<a href={pprofUrl(question)} onClick={() => setOpen(false)}>
 							<span>pprof</span>
 							<small>go tool pprof</small>
@@ -82,7 +82,7 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 						))}
 					</>
 				)}
-				<h3>A file of your own</h3>
+				<h2>A file of your own</h2>
 				<button
 					type="button"
 					onClick={() => {

@@ -183,6 +183,7 @@ export function PageButtons(props: {
 
 /** Type, selector, range, and what concerns the page itself. */
 export function TopBar(props: {
+	title: string;
 	state: State;
 	data: Data;
 	selectorError: string;
@@ -194,6 +195,7 @@ export function TopBar(props: {
 	const { type } = data;
 	return (
 		<header class="top-bar">
+			<h1 class="visually-hidden">firn: {props.title}</h1>
 			<NavMenu page={state.page} />
 			{type && (
 				<>

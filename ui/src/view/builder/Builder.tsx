@@ -87,7 +87,7 @@ export function Builder(props: BuilderProps) {
 	const change = (at: number, part: Partial<Condition>) => set(rows.map((row, i) => (i === at ? { ...row, ...part } : row)));
 	return (
 		<div class="builder-list" data-testid="builder">
-			<h3>Only samples where</h3>
+			<h2>Only samples where</h2>
 			{rows.map((row, i) => (
 				// biome-ignore lint: rows have no names of their own
 				<div class="builder-row" key={i}>
@@ -120,7 +120,7 @@ export function Builder(props: BuilderProps) {
 			<button type="button" class="button builder-add" onClick={() => setRows([...rows, { label: "", op: "=", value: "" }])}>
 				Add a condition
 			</button>
-			{recent.length > 0 && <h3>Used lately in this browser</h3>}
+			{recent.length > 0 && <h2>Used lately in this browser</h2>}
 			{recent.map((query) => {
 				const one = splitQuery(query);
 				return (

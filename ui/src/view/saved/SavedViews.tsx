@@ -23,7 +23,7 @@ export function SavedViews({ address, close }: { address: string; close: () => v
 		);
 	return (
 		<div class="menu-list" data-testid="saved-views">
-			<h3>Saved views, for all who use this server</h3>
+			<h2>Saved views, for all who use this server</h2>
 			{views.data?.length === 0 && <p class="range-help">None yet.</p>}
 			{(views.data ?? []).map((view) => (
 				<div class="saved-view" key={view.name}>
