@@ -99,6 +99,32 @@ export const edgeChecks = {
 		}, "the graph is where it was before the search");
 	},
 
+	async "names that differ at their ends can be told apart, however narrow"({ page, url }) {
+		await page.route("**/api/series?*", async (route) => {
+			const response = await route.fetch();
+			const json = await response.json();
+			for (const [i, series] of json.series.entries()) {
+				for (const label in series.labels) {
+					series.labels[label] = `deployment-with-a-rather-long-name-7f9c-${10 + i}`;
+				}
+			}
+			await route.fulfill({ response, json });
+		});
+		await page.setViewportSize({ width: 1000, height: 800 });
+		await open(page, url, "?paused=1");
+		await page.waitForSelector(".legend-row .cut-head");
+		const hidden = await page.locator(".legend-row .cut-tail").evaluateAll((tails) => {
+			const isHidden = (tail) => {
+				const range = document.createRange();
+				range.setStart(tail.firstChild, tail.textContent.length - 2);
+				range.setEnd(tail.firstChild, tail.textContent.length);
+				return range.getBoundingClientRect().right > tail.getBoundingClientRect().right + 1;
+			};
+			return tails.filter(isHidden).length;
+		});
+		assert.equal(hidden, 0);
+	},
+
 	async "many values: how many more there are is said"({ page, url }) {
 		const values = Array.from({ length: 1200 }, (_, i) => `value-${String(i).padStart(4, "0")}`);
 		await page.route("**/api/labels/comm/values?*", (route) => route.fulfill({ json: { values } }));
