@@ -7,6 +7,7 @@
  * slowest of all that has no regular expression is the figure.
  */
 #include "bench_store.h"
+#include "os/os.h"
 #include "store/merge/merge.h"
 #include "store/read/queries.h"
 #include "store/state/state.h"
@@ -142,6 +143,7 @@ int main(void)
 	struct err e = { 0 };
 	bench_dir(dir);
 	store_config_default(&c);
+	BENCH_OK(os_pool_new(os_cpus() - 1, "query", &c.pool, &e), &e);
 	c.path = dir;
 	c.memory_bytes = (uint64_t)1 << 30;
 	BENCH_OK(store_open(&c, NULL, NULL, &s, &e), &e);
@@ -166,6 +168,7 @@ int main(void)
 		s->parts.len, types, pods, nodes, regex, regex_nodes, first, later, worst_cpu);
 	bench_report("store.labels_ms", worst, "ms", "a goal of 10 ms", worst / 10, note);
 	store_close(s);
+	os_pool_free(c.pool);
 	bench_clean(dir);
 	return 0;
 }
