@@ -32,7 +32,7 @@ void symbolizer_config_default(struct symbolizer_config *c)
 		.workers = 1,
 		.wants_min = 1,
 		.look_ns = 10 * NS_PER_SEC,
-		.whole_bytes = (uint64_t)64 << 20,
+		.whole_bytes = (uint64_t)256 << 20,
 		.trim_idle_ns = 120 * NS_PER_SEC,
 		.sweep_ns = 3600 * NS_PER_SEC,
 		.close_ns = 120 * NS_PER_SEC,
