@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A Lua program of known shape on the real kernel: recursion, a callback through a function in C, a
- * protected call that has caught, a coroutine.
+ * protected call that has caught, a coroutine that another one has resumed.
  */
 #include "scripts.h"
 
@@ -22,25 +22,30 @@ static const char text[] = "local function leaf()\n"                      /* 1 *
 			   "        end)\n"                               /* 15 */
 			   "    end\n"                                    /* 16 */
 			   "end\n"                                        /* 17 */
-			   "local function again(n)\n"                    /* 18 */
-			   "    local r\n"                                /* 19 */
-			   "    if n > 0 then r = again(n - 1) else\n"    /* 20 */
-			   "        r = coroutine.wrap(work)()\n"         /* 21 */
-			   "    end\n"                                    /* 22 */
-			   "    return r\n"                               /* 23 */
-			   "end\n"                                        /* 24 */
-			   "local s = string.gsub('a', 'a', function()\n" /* 25 */
-			   "    local r = again(2)\n"                     /* 26 */
+			   "local function resumed()\n"                   /* 18 */
+			   "    local r = coroutine.wrap(work)()\n"       /* 19 */
+			   "    return r\n"                               /* 20 */
+			   "end\n"                                        /* 21 */
+			   "local function again(n)\n"                    /* 22 */
+			   "    local r\n"                                /* 23 */
+			   "    if n > 0 then r = again(n - 1) else\n"    /* 24 */
+			   "        r = coroutine.wrap(resumed)()\n"      /* 25 */
+			   "    end\n"                                    /* 26 */
 			   "    return r\n"                               /* 27 */
+			   "end\n"                                        /* 28 */
+			   "local s = string.gsub('a', 'a', function()\n" /* 29 */
+			   "    local r = again(2)\n"                     /* 30 */
+			   "    return r\n"                               /* 31 */
 			   "end)\n";
 
 /* Functions are known by the line they begin at: see script_frame. */
 static const struct script_frame shape[] = {
-	{ "main chunk", 0, 25 },
-	{ NULL, 25, 26 },
-	{ NULL, 18, 20 },
-	{ NULL, 18, 20 },
-	{ NULL, 18, 21 },
+	{ "main chunk", 0, 29 },
+	{ NULL, 29, 30 },
+	{ NULL, 22, 24 },
+	{ NULL, 22, 24 },
+	{ NULL, 22, 25 },
+	{ NULL, 18, 19 },
 	{ NULL, 11, 13 },
 	{ NULL, 13, 14 },
 	{ NULL, 6, 8 },

@@ -56,6 +56,7 @@ static const struct runtime_record record = { .kind = RUNTIME_LUA,
 static void put_thread(unsigned n, uint64_t frame)
 {
 	put(THREAD(n) + LUA_TYPE_AT, LUA_TYPE_THREAD, 1);
+	put_word(THREAD(n) + LUA_THREAD_TOP, VALUES + 0x100);
 	put_word(THREAD(n) + 24, GLOBAL);
 	put_word(GLOBAL + 200, THREAD(0));
 	put_word(THREAD(n) + 32, frame);
@@ -184,17 +185,19 @@ static void finds_the_state_that_has_resumed_a_coroutine(void **state)
 	static const struct {
 		const char *name;
 		uint64_t protected; /* of the coroutine, by a call that nothing protects */
-		unsigned leaf_status;
+		unsigned status;
 		uint32_t functions;
 	} cases[] = {
-		{ "a coroutine", SP0 + LOOP_BYTES + 8, LAST, 3 },
-		{ "one that was resumed in a call", SP0 + LOOP_BYTES + 8, LAST, 4 },
-		{ "one that is about to catch an error", 0, LAST, 4 },
+		{ "a coroutine", SP0 + LOOP_BYTES + 8, 0, 3 },
+		{ "one that yields", SP0 + LOOP_BYTES + 8, LUA_YIELDS, 3 },
+		{ "one that was resumed in a call", SP0 + LOOP_BYTES + 8, 0, 4 },
+		{ "one that is about to catch an error", 0, 0, 4 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		begin();
 		put_thread(1, FRAME(3));
 		put_word(THREAD(1) + 88, c->protected);
+		put(THREAD(1) + 12, c->status, 1);
 		if (c->protected)
 			*world_word(c->protected) = 0;
 		put_word(FRAME(3) + 16, c->functions == 4 ? FRAME(4) : THREAD(1) + 96);
@@ -202,6 +205,7 @@ static void finds_the_state_that_has_resumed_a_coroutine(void **state)
 		put_word(VALUES + 0x50, FUNCTION(1));
 		put_thread(0, FRAME(2));
 		*world_word(STATE_AT) = THREAD(1);
+		*world_word(SP0 + 0x10) = THREAD(0); /* left there by a call that has ended */
 		*world_word(SP0 + LOOP_BYTES - 0x20) = THREAD(0);
 		if (!c->protected) /* it has no native frame of the loop */
 			*world_word(SP0 + LOOP_BYTES - 8) = CALLER;
@@ -214,6 +218,24 @@ static void finds_the_state_that_has_resumed_a_coroutine(void **state)
 		CHECK_CASE(c, is_told(s, c->functions - 1, "", "/srv/app.lua", 9));
 		made_runtime_end();
 	}
+}
+
+/* A stack of values is copied: frames point into the new one before the state does, or say how far
+ * they are from its beginning. */
+static void shows_those_of_a_stack_that_is_moved(void **state)
+{
+	(void)state;
+	begin();
+	put_word(THREAD(0) + 48, PLACE(13) + 0x200);
+	put_word(THREAD(0) + 56, PLACE(13));
+	CHECK(is_whole(made_runtime_take()));
+	made_runtime_end();
+	begin();
+	put_word(THREAD(0) + LUA_THREAD_TOP, 0x100);
+	for (unsigned n = 0; n < 4; n++)
+		put_word(FRAME(n), 0x10 * n + 0x10);
+	CHECK(is_whole(made_runtime_take()));
+	made_runtime_end();
 }
 
 /* A difference of lines for each instruction, and now and then a mark. */
@@ -281,7 +303,7 @@ static const struct {
 	{ "no state", THREAD(0) + LUA_TYPE_AT, 5, RUNTIME_GAP_STATE, 0 },
 	{ "a state that has yielded", THREAD(0) + LUA_TYPE_AT, LUA_TYPE_THREAD | 1ULL << 32, RUNTIME_GAP_STATE, 0 },
 	{ "a state that has not begun", THREAD(0) + 32, THREAD(0) + 96, RUNTIME_GAP_STATE, 0 },
-	{ "a state whose stack is elsewhere", THREAD(0) + 56, VALUES + 0x100, RUNTIME_GAP_STATE, 0 },
+	{ "a state whose stack ends before its frame", THREAD(0) + LUA_THREAD_TOP, VALUES, RUNTIME_GAP_STATE, 0 },
 	{ "a state of another stack of the machine", THREAD(0) + 88, SP0, RUNTIME_GAP_STATE, 0 },
 	{ "a frame that is not mapped", FRAME(3) + 16, UNMAPPED, RUNTIME_GAP_FRAME, 1 },
 	{ "frames in a cycle", FRAME(0) + 16, FRAME(3), RUNTIME_GAP_OWNER, 3 },
@@ -290,7 +312,7 @@ static const struct {
 	{ "a source that is not mapped", PROTO(1) + 104, UNMAPPED, 0, 3 },
 	{ "lines that are not mapped", PROTO(1) + 72, UNMAPPED, 0, 3 },
 	{ "an instruction before the code", FRAME(1) + 40, 8, 0, 3 },
-	{ "no frame ends its run", FRAME(3) + 64, 0, RUNTIME_GAP_STATE, 3 },
+	{ "no frame ends its run", FRAME(3) + 64, 0, 0, 3 },
 };
 /* clang-format on */
 
@@ -341,6 +363,7 @@ static void bears_memory_that_changes_while_it_is_read(void **state)
 TEST_MAIN(cmocka_unit_test(shows_the_functions_that_each_loop_runs),
 	cmocka_unit_test(shows_those_of_5_1), cmocka_unit_test(shows_those_of_5_5),
 	cmocka_unit_test(finds_the_state_that_has_resumed_a_coroutine),
+	cmocka_unit_test(shows_those_of_a_stack_that_is_moved),
 	cmocka_unit_test(finds_lines_by_differences),
 	cmocka_unit_test(names_texts_by_what_they_are),
 	cmocka_unit_test(says_why_frames_are_missing),

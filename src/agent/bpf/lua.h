@@ -6,16 +6,20 @@
  * loop, luaV_execute, works on, which lies in a register that its callees have kept, or on its
  * stack. So registers and the stack from the leaf to the end of that frame are searched for a word
  * that points to one: its type says so, it has begun and has not yielded, its innermost frame lies
- * in its stack, and what it is protected by (errorJmp) lies further up on the stack of the machine.
+ * below the top of its stack, and what it is protected by (errorJmp) lies further up on the stack
+ * of the machine. Of several the one is meant that is protected furthest down: the others have
+ * resumed it. One that yields is protected until its native frames have been left. While a
+ * stack is moved, its frames point to the new one, or say how far from its beginning they are.
  *
  * The state leads to its innermost CallInfo, and each to the one before. A run is what one native
  * frame of the loop executes: it ends at a frame that says so; to 5.1, where none does, at one of a
  * function in C. Functions in C have a CallInfo, too: of these the native frames are shown.
  *
  * A coroutine is a state of its own. When its frames have ended, the walk looks for the state
- * that resumed it: in the same way, beginning at the last native frame that it passed. A coroutine
- * that has yielded, or has caught an error in a protected call, has fewer native frames than runs:
- * the rest of its frames is shown at the first native frame outside of it.
+ * that resumed it: in the same way, beginning at the last native frame that it passed, and not
+ * before it has left what protects the coroutine, which lies below all that it is resumed by. A
+ * coroutine that has yielded, or has caught an error in a protected call, has fewer native frames
+ * than runs: the rest of its frames is shown at the first native frame outside of it.
  *
  * To 5.1 and from 5.4 on the loop keeps its place in a register; the frame has it only where an
  * instruction may fail. So for the innermost function a register that points into its code is
@@ -34,6 +38,7 @@
 #define LUA_INSTR_BYTES 4
 /* A lua_State, as far as it is read. */
 #define LUA_THREAD_BYTES 176
+#define LUA_THREAD_TOP 16
 #define LUA_THREAD_WORDS (LUA_THREAD_BYTES / 8)
 #define LUA_FRAME_WORDS (LUA_FRAME_BYTES / 8)
 #define LUA_PROTO_WORDS (LUA_PROTO_BYTES / 8)
@@ -43,8 +48,12 @@
 #define LUA_SEARCH_WORDS 16
 #define LUA_SEARCH_BEFORE 1024
 #define LUA_SEARCH_BYTES 16384
-#define LUA_SEARCH_NEAR 65536 /* no words that point into the machine's stack around it */
+#define LUA_SEARCH_NEAR 65536   /* no words that point into the machine's stack around it */
+#define LUA_STACK_MAX (1 << 30) /* bytes: what is less is no address but a distance */
 #define LUA_PROTECTED_MAX 8
+#define LUA_UNPROTECTED (~1ULL) /* how far up what protects the main thread is, if nothing does */
+#define LUA_YIELDS 1            /* a state's status, from before its native frames are left on */
+#define LUA_MAY_BE_LEFT 2
 #define LUA_SKIPPED_MAX 8
 /* From 5.4 on lines are stored as differences; LUA_MARK stands where a table has the whole
  * number: at least every LUA_MARKS_EVERY instructions. */
@@ -54,7 +63,8 @@
 
 /* In w->runtime: frame is a CallInfo, or this; owner its state; root its outermost CallInfo; looks
  * where on the stack a state is searched for next; look one of these; last_code: functions were
- * shown in this run. */
+ * shown in this run. In a search root is the state that was found, or 0, and last_number where what
+ * protects it is. */
 #define LUA_UNKNOWN 1
 #define LUA_REGISTERS 0 /* they are to be searched */
 #define LUA_STACK 1
@@ -65,30 +75,73 @@ static __always_inline int lua_is_at(__u64 word)
 	return word > 0xffff && !(word & 7) && word >> 47 == 0;
 }
 
-/* Is there a state at `address` that runs, and has begun above `above`? */
-static __always_inline int lua_take_thread(struct walk *w, const struct lua_layout *l,
+static __always_inline __u64 lua_main(const struct lua_layout *l, __u64 thread)
+{
+	__u64 main = runtime_word(thread + l->thread_global) + l->global_main;
+	return l->holds_main ? main : runtime_word(main);
+}
+
+/* Is there a state at `address` that runs, has begun above `above`, and is protected further down
+ * than the one that was found before? */
+static __always_inline void lua_look_at(struct walk *w, const struct lua_layout *l,
 	struct runtime_scratch *s, __u64 address, __u64 above)
 {
-	if (!lua_is_at(address) || address == w->runtime.owner ||
+	if (!lua_is_at(address) || address == w->runtime.owner || address == w->runtime.root ||
 		address + LUA_SEARCH_NEAR - w->sp < 2 * LUA_SEARCH_NEAR ||
-		!read_user(s->code, LUA_THREAD_BYTES, address))
-		return 0;
+		!read_user(s->code, LUA_THREAD_BYTES, address) ||
+		block_byte(s->code, LUA_THREAD_WORDS, LUA_TYPE_AT) != LUA_TYPE_THREAD)
+		return;
 	__u64 frame = block_word(s->code, LUA_THREAD_WORDS, l->thread_frame);
-	__u64 base = l->thread_pc ? block_word(s->code, LUA_THREAD_WORDS, l->thread_base)
-				  : address + l->thread_base;
 	__u64 stack = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack);
 	__u64 last = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack - 8);
+	__u64 top = block_word(s->code, LUA_THREAD_WORDS, LUA_THREAD_TOP);
 	__u64 protected = block_word(s->code, LUA_THREAD_WORDS, l->thread_protected);
-	if (block_byte(s->code, LUA_THREAD_WORDS, LUA_TYPE_AT) != LUA_TYPE_THREAD ||
-		block_byte(s->code, LUA_THREAD_WORDS, l->thread_status) || frame == base ||
-		!lua_is_at(frame) || (protected && protected <= above))
+	__u32 status = block_byte(s->code, LUA_THREAD_WORDS, l->thread_status);
+	__u64 base = l->thread_pc ? block_word(s->code, LUA_THREAD_WORDS, l->thread_base)
+				  : address + l->thread_base;
+	if ((status && (status != LUA_YIELDS || !protected)) || frame == base ||
+		!lua_is_at(frame) || (protected && protected <= above) ||
+		top - runtime_word(frame + l->frame_function) > last - stack + LUA_STACK_MORE)
+		return;
+	if (!protected && lua_main(l, address) == address)
+	protected = LUA_UNPROTECTED;
+	if (protected >= w->runtime.last_number)
+		return;
+	w->runtime.last_number = protected;
+	w->runtime.root = address;
+}
+
+/* A search begins. */
+static __always_inline void lua_forget(struct walk *w)
+{
+	w->runtime.frame = LUA_UNKNOWN;
+	w->runtime.root = 0;
+	w->runtime.last_number = ~0ULL;
+}
+
+/* Where a state is searched for below the native frame that ends at w->sp. */
+static __always_inline __u64 lua_from(const struct walk *w)
+{
+	__u64 from = w->regs[SIGCONTEXT_SP];
+	if (w->sp - from > LUA_SEARCH_BEFORE)
+		from = w->sp - LUA_SEARCH_BEFORE;
+	return from & ~7ULL;
+}
+
+/* The search has ended: takes the state that it found. If what protects that has been left, the
+ * native frame is of a state that has resumed it, which is searched for from there on. */
+static __always_inline int lua_take(struct walk *w, const struct lua_layout *l)
+{
+	__u64 address = w->runtime.root, protected = w->runtime.last_number & ~7ULL;
+	__u64 from = lua_from(w);
+	if (!address)
 		return 0;
-	__u64 function = runtime_word(frame + l->frame_function);
-	if (function < stack || function - stack > last - stack + LUA_STACK_MORE)
-		return 0;
+	w->runtime.looks = protected >= w->sp ? w->sp : protected > from ? protected : from;
 	w->runtime.owner = address;
-	w->runtime.root = base;
-	w->runtime.frame = frame;
+	w->runtime.root =
+		l->thread_pc ? runtime_word(address + l->thread_base) : address + l->thread_base;
+	w->runtime.frame = runtime_word(address + l->thread_frame);
+	w->runtime.last_code = 0;
 	return 1;
 }
 
@@ -102,22 +155,21 @@ static __always_inline void lua_search(
 	if (w->runtime.look == LUA_REGISTERS) {
 		w->runtime.look = LUA_STACK;
 		above = w->regs[SIGCONTEXT_SP];
-		/* r12 to r15, which are kept in calls as rbp and rbx are: before the others */
 		for (__u32 i = 0; i < LUA_SEARCH_WORDS; i++)
-			s->block[i] = w->regs[(i + 4) & 15];
+			s->block[i] = w->regs[i];
 	} else if (at >= w->sp || !read_user(s->block, LUA_SEARCH_WORDS * 8, at)) {
-		w->runtime.stage = RUNTIME_NATIVE;
+		if (lua_take(w, l))
+			return;
 		w->runtime.looks = w->sp;
+		w->runtime.stage = RUNTIME_NATIVE;
 		if (!l->thread_pc || !w->runtime.owner)
 			runtime_record_gap(w, r, RUNTIME_GAP_STATE);
 		return;
 	} else {
 		w->runtime.looks = at + LUA_SEARCH_WORDS * 8;
 	}
-	for (__u32 i = 0; i < LUA_SEARCH_WORDS; i++) {
-		if (lua_take_thread(w, l, s, s->block[i], above))
-			return;
-	}
+	for (__u32 i = 0; i < LUA_SEARCH_WORDS; i++)
+		lua_look_at(w, l, s, s->block[i], above);
 }
 
 /* ---- functions ---- */
@@ -234,13 +286,14 @@ static __always_inline __u64 lua_next(
 
 /* The function of the frame in s->code: its prototype. 0: it is in C. */
 static __always_inline __u64 lua_function(
-	const struct lua_layout *l, const struct runtime_scratch *s)
+	const struct walk *w, const struct lua_layout *l, const struct runtime_scratch *s)
 {
 	__u64 value[2] = { 0 }; /* the object, its type */
 	__u64 at = block_word(s->code, LUA_FRAME_WORDS, l->frame_function);
 	__u8 is_c = 0;
-	if (!at || !read_user(value, sizeof(value), at) ||
-		(value[1] & LUA_TYPE_MASK) != LUA_TYPE_FUNCTION)
+	if (at < LUA_STACK_MAX) /* the stack is being moved */
+		at += runtime_word(w->runtime.owner + l->thread_stack);
+	if (!read_user(value, sizeof(value), at) || (value[1] & LUA_TYPE_MASK) != LUA_TYPE_FUNCTION)
 		return 0;
 	if (l->thread_pc && (!read_user(&is_c, sizeof(is_c), value[0] + LUA_FUNCTION_IS_C) || is_c))
 		return 0;
@@ -249,21 +302,20 @@ static __always_inline __u64 lua_function(
 
 /* ---- frames ---- */
 
-/* Has the state that the frames are of been left, by where the machine's stack is? */
+/* Has the state that the frames are of been left, by where the machine's stack is? Where it does
+ * not say that, LUA_MAY_BE_LEFT. */
 static __always_inline int lua_is_left(const struct walk *w, const struct lua_layout *l)
 {
 	__u64 at = runtime_word(w->runtime.owner + l->thread_protected);
-	if (!at) { /* a coroutine that is about to end, or to catch an error */
-		__u64 main = runtime_word(w->runtime.owner + l->thread_global) + l->global_main;
-		return (l->holds_main ? main : runtime_word(main)) != w->runtime.owner;
-	}
+	if (!at) /* a coroutine that is about to end, or to catch an error */
+		return lua_main(l, w->runtime.owner) != w->runtime.owner;
 	for (int i = 0; i < LUA_PROTECTED_MAX; i++) {
 		__u64 before = at < w->sp ? runtime_word(at) : 1;
 		if (before <= 1)
 			return !before;
 		at = before;
 	}
-	return 0;
+	return LUA_MAY_BE_LEFT;
 }
 
 static __always_inline __u64 lua_previous(
@@ -290,15 +342,20 @@ static __always_inline void lua_end_run(struct walk *w)
 	w->runtime.stage = RUNTIME_NATIVE;
 }
 
-/* Is the frame in s->code the last one of its run? Not the innermost one before the loop has been
- * called for it. */
+/* Has the loop not been called yet for the innermost frame, which is in s->code? */
+static __always_inline int lua_begins(const struct walk *w, const struct lua_layout *l,
+	const struct runtime_scratch *s, __u64 next)
+{
+	return !w->runtime.count && w->user_count > config.keep_interpreters &&
+	       next == block_word(s->block, LUA_PROTO_WORDS, l->proto_code);
+}
+
+/* Is the frame in s->code the last one of its run? */
 static __always_inline int lua_is_last(const struct walk *w, const struct lua_layout *l,
 	const struct runtime_scratch *s, __u64 next)
 {
 	__u32 status = block_byte(s->code, LUA_FRAME_WORDS, l->frame_status);
-	__u64 code = block_word(s->block, LUA_PROTO_WORDS, l->proto_code);
-	if (w->runtime.look == LUA_DRAIN || l->thread_pc ||
-		(!w->runtime.count && next == code && w->user_count > config.keep_interpreters))
+	if (w->runtime.look == LUA_DRAIN || l->thread_pc || lua_begins(w, l, s, next))
 		return 0;
 	return (status & l->status_last[0]) == l->status_last[1];
 }
@@ -309,16 +366,18 @@ static __always_inline void lua_frame(
 {
 	const struct lua_layout *l = &r->layout.lua;
 	__u64 frame = w->runtime.frame;
-	if (!w->runtime.last_code && w->runtime.look != LUA_DRAIN && lua_is_left(w, l))
+	if (!w->runtime.last_code && w->runtime.look != LUA_DRAIN && lua_is_left(w, l) == 1)
 		w->runtime.look = LUA_DRAIN;
 	if (!lua_read_frame(w, l, s)) {
 		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 		w->runtime.frame = 0;
 		return;
 	}
-	__u64 proto = lua_function(l, s);
+	__u64 proto = lua_function(w, l, s);
 	w->runtime.frame = lua_previous(w, l, s);
 	w->runtime.stage = RUNTIME_FRAMES;
+	if (w->runtime.frame == LUA_UNKNOWN)
+		lua_forget(w);
 	if (!proto) {
 		if (l->thread_pc && w->runtime.last_code)
 			lua_end_run(w);
@@ -339,8 +398,9 @@ static __always_inline void lua_frame(
 		lua_tell(w, r, s, number);
 	__u64 next = lua_next(w, l, s, frame);
 	int is_last = lua_is_last(w, l, s, next);
+	int begins = lua_begins(w, l, s, next);
 	runtime_record_frame(w, number, lua_line(l, s, next));
-	w->runtime.last_code = 1;
+	w->runtime.last_code = !begins;
 	if (is_last)
 		lua_end_run(w);
 }
@@ -350,7 +410,7 @@ static __always_inline void lua_finish(
 	struct walk *w, const struct lua_layout *l, struct runtime_scratch *s)
 {
 	for (int i = 0; i < LUA_SKIPPED_MAX && w->runtime.frame > LUA_UNKNOWN; i++) {
-		if (!lua_read_frame(w, l, s) || lua_function(l, s))
+		if (!lua_read_frame(w, l, s) || lua_function(w, l, s))
 			return;
 		w->runtime.frame = lua_previous(w, l, s);
 	}
@@ -360,12 +420,9 @@ static __always_inline void lua_finish(
 
 static __always_inline void lua_begin(struct walk *w)
 {
-	__u64 from = w->regs[SIGCONTEXT_SP];
-	if (w->sp - from > LUA_SEARCH_BEFORE)
-		from = w->sp - LUA_SEARCH_BEFORE;
-	w->runtime.looks = from & ~7ULL;
+	w->runtime.looks = lua_from(w);
 	w->runtime.look = LUA_REGISTERS;
-	w->runtime.frame = LUA_UNKNOWN;
+	lua_forget(w);
 }
 
 /* Global: verified by itself. The stage that is next is native, unless this sets another. */
@@ -385,7 +442,11 @@ __noinline int lua_step(__u32 stage)
 	} else if (w->runtime.frame == LUA_UNKNOWN) {
 		if (w->runtime.look == LUA_DRAIN)
 			w->runtime.look = LUA_STACK;
-		if (w->sp - w->runtime.looks > LUA_SEARCH_BYTES)
+		if (w->runtime.owner && !lua_is_left(w, &r->layout.lua)) {
+			w->runtime.looks = w->sp;
+			return 0;
+		}
+		if (w->runtime.looks + LUA_SEARCH_BYTES < w->sp)
 			w->runtime.looks = (w->sp - LUA_SEARCH_BYTES) & ~7ULL;
 		lua_search(w, r, s);
 	} else if (w->runtime.frame) {
