@@ -53,6 +53,23 @@ async function inRow(page, canvas, row) {
 }
 
 export const touchChecks = {
+	async "by fingers: graph and comparison begin in the upper half"({ browser, url }) {
+		await onPhone(browser, async (page) => {
+			const begins = (what) =>
+				until(async () => {
+					const { y } = await page.locator(".flame-canvas").boundingBox();
+					return { ok: y < HEIGHT / 2, said: `at ${y} of ${HEIGHT}` };
+				}, what);
+			await page.addInitScript(() => localStorage.setItem("firn.hint", "seen"));
+			await open(page, url, "?paused=1&view=flame");
+			await begins("the graph begins in the upper half but for the words of the first visit");
+			await open(page, url, "?page=compare&paused=1&base_from=now-15m&base_to=now");
+			await page.getByRole("button", { name: "Time and selector of the base" }).tap();
+			await begins("so does the comparison");
+			await fits(page, WIDTH, "the comparison");
+		});
+	},
+
 	async "by fingers: what each button of the bars opens lies within the window"({ browser, url }) {
 		await onPhone(browser, async (page) => {
 			await open(page, url, "?paused=1");

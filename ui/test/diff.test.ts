@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { baseSpan, diffRows } from "../src/model/compare.ts";
+import { diffRows } from "../src/model/compare.ts";
 import { diffFlames, type Side } from "../src/model/diff.ts";
 import type { Flame } from "../src/model/flame.ts";
+import { baseSpan, seenSpan } from "../src/model/sides.ts";
 import { DEFAULTS } from "../src/model/url.ts";
 import { formatChange, GONE, NEW, SAME, UNKNOWN, verdictOf } from "../src/model/verdict.ts";
 import { grow } from "./make.ts";
@@ -69,4 +70,13 @@ test("the base lies right before the range, or a day, or where it was dragged", 
 	assert.deepEqual(baseSpan({ ...state, shift: "1d" }, 0), { fromMs: 8.136e8, toMs: 8.236e8 });
 	const baseRange = { from: "1970-01-01T00:00:01Z", to: "1970-01-01T00:00:02Z" };
 	assert.deepEqual(baseSpan({ ...state, baseRange }, 0), { fromMs: 1000, toMs: 2000 });
+});
+
+test("the chart of a comparison has the base, too, where that is near", () => {
+	const state = { ...DEFAULTS, range: { from: "1970-01-12T00:00:00Z", to: "1970-01-12T01:00:00Z" }, page: "compare" } as const;
+	const hour = (from: number, to: number) => ({ fromMs: (264 + from) * 3.6e6, toMs: (264 + to) * 3.6e6 });
+	assert.deepEqual(seenSpan(state, 0), hour(-1, 1));
+	assert.deepEqual(seenSpan({ ...state, shift: "1d" }, 0), hour(0, 1));
+	assert.deepEqual(seenSpan({ ...state, baseRange: { from: "then", to: "now" } }, 0), hour(0, 1));
+	assert.deepEqual(seenSpan({ ...state, page: "explore" }, 0), hour(0, 1));
 });

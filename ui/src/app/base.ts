@@ -3,9 +3,9 @@
 import { useMemo } from "preact/hooks";
 import { getFlame, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
-import { baseSpan } from "../model/compare.ts";
 import { transform } from "../model/filter.ts";
 import type { Flame } from "../model/flame.ts";
+import { baseSpan } from "../model/sides.ts";
 import { rangeProblem, type Span, toApiTime } from "../model/time.ts";
 import { joinQuery, type State } from "../model/url.ts";
 import type { Data } from "./data.ts";

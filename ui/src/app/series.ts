@@ -4,6 +4,7 @@ import { useMemo } from "preact/hooks";
 import { getLabels, getSeries } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
 import type { ProfileType, SeriesAnswer } from "../api/types.ts";
+import { seenSpan } from "../model/sides.ts";
 import { chartSpan, isLive, type Span, spanOf, stepFor, toApiTime, usedMs } from "../model/time.ts";
 import { orderLabels } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
@@ -17,6 +18,8 @@ const POINTS_MAX = 240;
 /** Series with the span they were asked for. */
 export interface SeriesData extends SeriesAnswer {
 	span: Span;
+	/** The range of this side, where the chart has more than that; else null. */
+	side: Span | null;
 }
 
 /** Labels of a type, and the one the chart is split by; null while nothing is known of them. */
@@ -41,13 +44,14 @@ export function useSeries(
 	tick: number,
 ) {
 	const rangeLive = isLive(state.range);
-	const now = serverNow();
-	const range = spanOf(state.range, now);
-	const stepMs = stepFor(usedMs(range, rangeLive, type?.first ?? 0), POINTS_MAX);
-	const id = query && by !== null && JSON.stringify(["series", query, by, stepMs, state.range]);
+	const stepMs = stepFor(usedMs(seenSpan(state, serverNow()), rangeLive, type?.first ?? 0), POINTS_MAX);
+	const base = state.page === "compare" && [state.baseRange, state.shift, state.select];
+	const id = query && by !== null && JSON.stringify(["series", query, by, stepMs, state.range, base]);
 	return useQuery<SeriesData>(id || null, tick, async (signal) => {
-		const span = chartSpan(spanOf(state.range, serverNow()), stepMs, rangeLive, type?.first ?? 0);
+		const [range, seen] = [spanOf(state.range, serverNow()), seenSpan(state, serverNow())];
+		const span = chartSpan(seen, stepMs, rangeLive, type?.first ?? 0);
+		const side = seen.fromMs < range.fromMs || seen.toMs > range.toMs ? range : null;
 		const asked = { query, from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
-		return { ...(await getSeries(asked, by!, stepMs, SERIES_MAX, signal)), span };
+		return { ...(await getSeries(asked, by!, stepMs, SERIES_MAX, signal)), span, side };
 	});
 }

@@ -1,28 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is compared with what, and the rows of the table. */
+/** The rows of a comparison's table. */
 import type { Diff } from "./diff.ts";
 import type { Flame } from "./flame.ts";
 import { type Row, tableOf } from "./table.ts";
-import { type Span, spanOf } from "./time.ts";
-import type { Shift, State } from "./url.ts";
 import { verdictOf } from "./verdict.ts";
-
-const SHIFT_MS: Record<Shift, number> = { "": 0, "1h": 3_600_000, "1d": 86_400_000, "7d": 604_800_000 };
-
-/** The range of this side. */
-export function sideSpan(state: State, nowMs: number): Span {
-	return state.select ?? spanOf(state.range, nowMs);
-}
-
-/** The range that is compared with. */
-export function baseSpan(state: State, nowMs: number): Span {
-	if (state.baseRange) {
-		return spanOf(state.baseRange, nowMs);
-	}
-	const { fromMs, toMs } = sideSpan(state, nowMs);
-	const by = SHIFT_MS[state.shift] || toMs - fromMs;
-	return { fromMs: fromMs - by, toMs: toMs - by };
-}
 
 /** A function on both sides. */
 export interface DiffRow {

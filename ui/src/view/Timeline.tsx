@@ -96,6 +96,7 @@ function useChart(
 	theme: Theme,
 	grid: Grid | null,
 	span: Span,
+	side: Span | null,
 	rate: Rate,
 	colours: string[],
 	strong: number,
@@ -125,7 +126,7 @@ function useChart(
 				colours,
 				stacked: !state.lines,
 				span,
-				select: state.select,
+				select: side,
 				base: base?.span ?? null,
 				marks,
 				baseColour: cssValue("--base"),
@@ -138,7 +139,7 @@ function useChart(
 				formatY: (ticks) => formatTicks(ticks, rate),
 			});
 		}
-	}, [grid, theme, state.lines, state.select, colours.join(), strong, base?.span.fromMs, base?.span.toMs, marks]);
+	}, [grid, theme, state.lines, side, colours.join(), strong, base?.span.fromMs, base?.span.toMs, marks]);
 	return { root, cursor };
 }
 
@@ -184,17 +185,18 @@ export function Timeline(props: {
 	);
 	const span = answer?.span ?? data.span;
 	const marks = useMarks(span, answer?.step ?? 10_000, data.question?.query ?? "", labels);
-	const { root, cursor } = useChart(state, theme, grid, span, rate, colours, strong, base, marks);
+	const side = state.select ?? answer?.side ?? null;
+	const { root, cursor } = useChart(state, theme, grid, span, side, rate, colours, strong, base, marks);
 	const recorded = { fromMs: Math.max(span.fromMs, data.type?.first ?? 0), toMs: span.toMs };
 	const valueText = (line: Line): string => {
 		const value =
-			cursor >= 0 ? line.values[cursor]! : meanOf(grid!, line, state.select ?? recorded);
+			cursor >= 0 ? line.values[cursor]! : meanOf(grid!, line, side ?? recorded);
 		return formatRate(value * rate.factor, rate);
 	};
 	const by = answer?.by[0] ?? "";
 	const choices = labels.includes(data.by) || data.by === "" ? labels : [data.by, ...labels];
 	return (
-		<section class="panel timeline" aria-label="Over time" data-marks={marks.map((m) => m.text).join(", ")}>
+		<section class={`panel timeline ${base ? "of-both" : ""}`} aria-label="Over time" data-marks={marks.map((m) => m.text).join(", ")}>
 			<div class="timeline-bar">
 				<h2 title={data.type?.type}>{meaningOf(data.type?.type ?? "").name}</h2>
 				<label class="by">

@@ -50,9 +50,11 @@ function swap(state: State, data: Data, base: Base): void {
 /** What is compared with. */
 function BaseBar({ state, data, base }: { state: State; data: Data; base: Base }) {
 	const { from, to }: Question = base.question;
+	// on a phone the rest is one press away, unless it says something
+	const [whole, setWhole] = useState(state.baseRange !== null || state.baseMatchers !== null);
 	const error = base.flame.error?.status === 400 ? base.flame.error.message : "";
 	return (
-		<section class="panel base-bar" aria-label="What it is compared with">
+		<section class={`panel base-bar ${whole || error || base.problem ? "" : "short"}`} aria-label="What it is compared with">
 			<span class="base-name">
 				<i class="base-mark" />
 				Base
@@ -83,6 +85,16 @@ function BaseBar({ state, data, base }: { state: State; data: Data; base: Base }
 				onClick={() => swap(state, data, base)}
 			>
 				<Icon name="swap" />
+			</button>
+			<button
+				type="button"
+				class="button square base-rest"
+				title="Time and selector of the base"
+				aria-label="Time and selector of the base"
+				aria-expanded={whole}
+				onClick={() => setWhole(!whole)}
+			>
+				<Icon name="down" />
 			</button>
 		</section>
 	);

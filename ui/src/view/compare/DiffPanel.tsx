@@ -97,7 +97,7 @@ function Totals({ diff }: { diff: NonNullable<ReturnType<typeof useDiff>> }) {
 function Line(props: { flame: Flame; zoom: number; state: State; zoomTo: (node: number) => void }) {
 	const { flame, zoom, state, zoomTo } = props;
 	return (
-		<div class="flame-line">
+		<div class={`flame-line ${zoom > 0 || state.focus !== "" ? "" : "hint-line"}`}>
 			{state.focus !== "" && <FocusChip focus={state.focus} invert={state.invert} />}
 			{zoom > 0 ? (
 				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
@@ -136,7 +136,7 @@ function Panel(props: PanelProps & { diff: NonNullable<ReturnType<typeof useDiff
 		]);
 	return (
 		<section class="panel profile" aria-label="Differences">
-			<div class="profile-bar">
+			<div class="profile-bar diff-bar">
 				<SearchBox
 					text={state.search}
 					error={search.error}
