@@ -23,6 +23,7 @@ struct node {
 	uint32_t parent, name; /* names */
 	uint32_t first, next;  /* child, sibling; 0: none */
 	int64_t self[SIDES], total[SIDES];
+	int64_t rest[SIDES]; /* of children that the side has not */
 };
 struct level {
 	VEC(int64_t) v;
@@ -84,6 +85,21 @@ static void add_to(int64_t *sum, int64_t value)
 	*sum = wrap_add(*sum, value);
 }
 
+/* What the totals of a node and its children tell, its own value and what it has not. */
+static void add_values(struct maker *m, const struct pyroscope_side *from, int side, uint32_t i,
+	const uint32_t *to)
+{
+	struct node *n = &m->nodes.v[to[i]];
+	add_to(&n->self[side], from->self[i]);
+	if (!from->total)
+		return;
+	add_to(&n->rest[side], wrap_sub(from->total[i], from->self[i]));
+	if (i > 0) {
+		int64_t *above = &m->nodes.v[to[from->parent[i]]].rest[side];
+		*above = wrap_sub(*above, from->total[i]);
+	}
+}
+
 static enum status add_side(struct maker *m, const struct pyroscope_side *from, int side)
 {
 	size_t strings = 1;
@@ -101,7 +117,7 @@ static enum status add_side(struct maker *m, const struct pyroscope_side *from, 
 		if (s == OK && i > 0)
 			s = node_of(m, to[from->parent[i]], *name, &to[i]);
 		if (s == OK)
-			add_to(&m->nodes.v[to[i]].self[side], from->self[i]);
+			add_values(m, from, side, i, to);
 	}
 	return s;
 }
@@ -112,7 +128,7 @@ static void sum_totals(struct maker *m)
 	for (size_t i = m->nodes.len; i-- > 0;) {
 		struct node *n = &m->nodes.v[i];
 		for (int side = 0; side < SIDES; side++) {
-			add_to(&n->total[side], n->self[side]);
+			add_to(&n->total[side], wrap_add(n->self[side], n->rest[side]));
 			if (i > 0)
 				add_to(&m->nodes.v[n->parent].total[side], n->total[side]);
 		}
@@ -204,8 +220,12 @@ static enum status lay_children(struct maker *m, const struct place *p, struct p
 	struct node other = { .parent = p->node };
 	struct place at = { .level = p->level + 1 };
 	bool any = false;
-	for (int side = 0; side < SIDES; side++)
-		at.x[side] = wrap_add(p->x[side], m->nodes.v[p->node].self[side]);
+	for (int side = 0; side < SIDES; side++) {
+		const struct node *n = &m->nodes.v[p->node];
+		at.x[side] = wrap_add(p->x[side], n->self[side]);
+		other.self[side] = other.total[side] = n->rest[side];
+		any |= n->rest[side] != 0;
+	}
 	VEC_CLEAR(&m->children);
 	for (uint32_t c = m->nodes.v[p->node].first; c; c = m->nodes.v[c].next) {
 		const struct node *child = &m->nodes.v[c];

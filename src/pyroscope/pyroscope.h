@@ -136,13 +136,15 @@ NODISCARD enum status pyroscope_diff_decode(struct str message, struct pyroscope
 	struct pyroscope_query *right, struct err *e);
 
 /* One side of a flame graph, nodes behind their parents; node 0 is the root, whose name is not
- * read. Nodes of one parent may have the same name. */
+ * read. Nodes of one parent may have the same name. Nodes may be left out that are not among the
+ * nodes_max largest: the totals say what they sum to. */
 struct pyroscope_side {
 	uint32_t count;
 	const uint32_t *parent;
 	const uint32_t *name; /* strings */
 	const struct str *strings;
 	const int64_t *self;
+	const int64_t *total; /* NULL: nothing is left out */
 };
 /* Levels of tuples as Pyroscope's: (x - end of the one before, total, self, name), or for two sides
  * (x, total, self, x, total, self, name). Nodes that are not among the nodes_max largest are

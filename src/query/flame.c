@@ -111,18 +111,57 @@ static uint64_t threshold(int64_t total, double share)
 	return least < 1 ? 1 : least >= 0x1p63 ? (uint64_t)1 << 63 : (uint64_t)least;
 }
 
+/* Steps of an eighth of a power of two; below 16 each number is one. */
+#define TOTAL_STEPS 496
+
+static unsigned step_of(uint64_t total)
+{
+	unsigned shift = total < 16 ? 0 : 60 - (unsigned)__builtin_clzll(total);
+	return shift * 8 + (unsigned)(total >> shift);
+}
+
+static uint64_t step_begin(unsigned step)
+{
+	return step < 16 ? step : (uint64_t)(8 + step % 8) << (step / 8 - 1);
+}
+
+/* What at least `wanted` stacks reach, and not many more. */
+static uint64_t total_of_largest(const struct query_tree *t, uint64_t wanted)
+{
+	uint32_t counts[TOTAL_STEPS] = { 0 };
+	unsigned step = TOTAL_STEPS;
+	for (uint32_t i = 0; i < t->count; i++)
+		counts[step_of(query_abs(t->total[i]))]++;
+	for (uint64_t n = 0; n < wanted && step > 0;)
+		n += counts[--step];
+	return step_begin(step);
+}
+
+static enum status fold_again(struct query_fold *fold, const struct query_tree *t,
+	const struct query_report_request *r, uint64_t least, size_t memory_max, struct err *e)
+{
+	query_fold_deinit(fold);
+	return query_fold_make(fold, t, r, QUERY_TRIM_WHOLE, least, memory_max, e);
+}
+
+/* Stacks of several addresses in one function are one node: where too few nodes come of the wanted
+ * number of stacks, more stacks are tried. */
 static enum status flame_of(const struct query_tree *t, const struct query_report_request *r,
 	struct arena *work, struct arena *a, struct query_flame *out, struct err *e)
 {
 	CLEANUP(query_fold_deinit) struct query_fold fold = { 0 };
-	uint64_t least = threshold(t->sum, r->trim);
+	size_t memory_max = work->limit - work->used;
+	uint64_t all = threshold(t->sum, r->trim), least = all;
 	enum status s = OK;
-	do {
-		query_fold_deinit(&fold);
-		s = query_fold_make(
-			&fold, t, r, QUERY_TRIM_WHOLE, least, work->limit - work->used, e);
-		least *= 2;
-	} while (s == OK && !r->chart && fold.nodes.len > QUERY_FLAME_NODES_MAX);
+	for (uint64_t wanted = r->nodes_wanted; s == OK; wanted *= 4) {
+		if (wanted)
+			least = MAX(all, total_of_largest(t, wanted));
+		s = fold_again(&fold, t, r, least, memory_max, e);
+		if (least == all || fold.nodes.len >= r->nodes_wanted)
+			break;
+	}
+	while (s == OK && !r->chart && fold.nodes.len > QUERY_FLAME_NODES_MAX)
+		s = fold_again(&fold, t, r, least *= 2, memory_max, e);
 	if (s != OK)
 		return s;
 	if (r->chart && fold.nodes.len > QUERY_CHART_NODES_MAX)
@@ -171,10 +210,11 @@ struct query_report_request query_shown_request(
 		.filter_count = count,
 		.calls = r->calls,
 		.call_count = r->call_count,
-		.by = QUERY_BY_SHOWN,
+		.by = QUERY_BY_SHOWN | (r->by_name ? QUERY_BY_NAME : 0),
 		.chart = r->chart,
 		.invert = r->invert && !r->chart,
 		.trim = r->chart ? 0 : r->trim,
+		.nodes_wanted = r->chart ? 0 : r->nodes_wanted,
 		.cancel = r->cancel,
 		.cancel_ctx = r->cancel_ctx,
 		.deadline_ns = r->deadline_ns };

@@ -218,6 +218,8 @@ static enum status shown_key(struct maker *m, const struct query_line *line, str
 	}
 	if (s == OK && !k->mapping && origin->file && !machine_code)
 		s = name_by_source(m, origin->file, &k->mapping);
+	if (m->r->by & QUERY_BY_NAME)
+		k->mapping = k->file = 0;
 	return s;
 }
 

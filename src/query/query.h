@@ -49,6 +49,12 @@ struct query_request {
 	bool required; /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;   /* flame graph from the leaves up */
 	bool depth;    /* flame graph as JSON: the depth of each node in place of its parent */
+	/* Flame graph: frames of one name are one node, whatever their binary and kind, which are
+	 * then not said. */
+	bool by_name;
+	/* Flame graph: at least so many nodes, those with the largest totals. Others may be left
+	 * out: they are in the totals above them. 0: all. */
+	uint32_t nodes_wanted;
 	/* Flame graph in the order of time, a call as long as samples of it follow each other: not
 	 * inverted, nothing trimmed, as JSON only; E_LIMIT above QUERY_CHART_NODES_MAX nodes. By a
 	 * label all its values have a node, and what has none is right below the root. */
@@ -220,6 +226,7 @@ struct query_side {
 #define QUERY_BY_SOURCE 0x8u    /* instead of the function: file and line */
 #define QUERY_BY_SHOWN 0x10u    /* as firn shows it: name, base name of the binary, kind of frame */
 #define QUERY_BY_LOCATION 0x20u /* instead of the function: build id and address */
+#define QUERY_BY_NAME 0x40u     /* with QUERY_BY_SHOWN: its name alone */
 
 struct query_report_request {
 	struct str tenant;
@@ -251,9 +258,10 @@ struct query_report_request {
 	bool plain_callee;
 	bool durations; /* a pprof file says how long its profiles took, unless by labels */
 	bool invert;
-	struct str sandwich; /* "": none; the calls below a function whose name contains this (no
-			      * case), with `invert` above it */
-	double trim;         /* calls at or below this share of their parent are left out */
+	struct str sandwich;   /* "": none; the calls below a function whose name contains this (no
+				* case), with `invert` above it */
+	double trim;           /* calls at or below this share of their parent are left out */
+	uint32_t nodes_wanted; /* as in query_request */
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
 	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */

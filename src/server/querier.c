@@ -24,20 +24,23 @@ static int64_t querier_nodes(const struct pyroscope_query *q)
 	return MIN(q->nodes_max, (int64_t)PYROSCOPE_NODES_MAX);
 }
 
-static enum status side_of(
-	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_side *out)
+/* nodes_max: those of the smallest totals may be left out; 0: none. */
+static enum status side_of(struct server_call *c, const struct pyroscope_query *in,
+	int64_t nodes_max, struct pyroscope_side *out)
 {
 	static const uint32_t no_node[1];
 	static const int64_t no_value[1];
 	CLEANUP(querier_selection_deinit) struct querier_selection x;
 	struct query_flame flame = { 0 };
-	*out = (struct pyroscope_side){ 1, no_node, no_node, NULL, no_value };
+	*out = (struct pyroscope_side){ 1, no_node, no_node, NULL, no_value, NULL };
 	enum status s = querier_select(c, in, &x);
+	x.q.by_name = true;
+	x.q.nodes_wanted = (uint32_t)nodes_max;
 	if (s == OK && x.found)
 		s = query_flame(c->engine, &x.q, &c->a, &flame, c->e);
 	if (s == OK && flame.count)
 		*out = (struct pyroscope_side){ flame.count, flame.parent, flame.name,
-			flame.strings, flame.self };
+			flame.strings, flame.self, flame.total };
 	return s;
 }
 
@@ -45,8 +48,9 @@ enum status querier_flame(
 	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_flame *out)
 {
 	struct pyroscope_side side;
-	enum status s = side_of(c, in, &side);
-	return s == OK ? pyroscope_flame_make(&side, NULL, querier_nodes(in), &c->a, out, c->e) : s;
+	int64_t nodes_max = querier_nodes(in);
+	enum status s = side_of(c, in, nodes_max, &side);
+	return s == OK ? pyroscope_flame_make(&side, NULL, nodes_max, &c->a, out, c->e) : s;
 }
 
 enum status querier_dot(struct server_call *c, const struct pyroscope_query *in, struct buf *out)
@@ -144,9 +148,9 @@ enum status querier_flame_diff(struct server_call *c, const struct pyroscope_que
 	const struct pyroscope_query *right, struct pyroscope_flame *out)
 {
 	struct pyroscope_side sides[2];
-	enum status s = side_of(c, left, &sides[0]);
+	enum status s = side_of(c, left, 0, &sides[0]);
 	if (s == OK)
-		s = side_of(c, right, &sides[1]);
+		s = side_of(c, right, 0, &sides[1]);
 	return s == OK ? pyroscope_flame_make(
 				 &sides[0], &sides[1], querier_nodes(left), &c->a, out, c->e)
 		       : s;

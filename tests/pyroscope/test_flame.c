@@ -57,6 +57,39 @@ static void lays_out_one_side(void **state)
 	}
 }
 
+/* Of a side that has the four largest nodes, and what the others sum to, the same is drawn. */
+static void adds_what_a_side_left_out(void **state)
+{
+	(void)state;
+	/* root 31 { b 1 of 3, a 0 of 12 { d 8 }, b 16 } */
+	static const uint32_t few_parents[] = { 0, 0, 0, 2, 0 }, few_names[] = { 0, 1, 0, 3, 1 };
+	static const int64_t few_selves[] = { 0, 1, 0, 8, 16 }, totals[] = { 31, 3, 12, 8, 16 };
+	const struct pyroscope_side few = { 5, few_parents, few_names, strings, few_selves,
+		totals };
+	for (int64_t nodes = 1; nodes <= 4; nodes++) {
+		struct pyroscope_flame f, whole;
+		struct arena a;
+		struct err e;
+		arena_init(&a, 1 << 20);
+		CHECK_OK(pyroscope_flame_make(&few, NULL, nodes, &a, &f, &e), &e);
+		CHECK_OK(pyroscope_flame_make(&side, NULL, nodes, &a, &whole, &e), &e);
+		CHECK(f.level_count == whole.level_count && f.max_self == whole.max_self);
+		if (nodes == 4)
+			check(&f,
+				"0,31,0,total|0,12,0,a,0,19,17,b|0,8,8,d,0,4,4,other,17,2,2,other");
+		for (size_t i = 0; i < f.level_count; i++) {
+			const struct pyroscope_level *x = &f.levels[i], *y = &whole.levels[i];
+			CHECK(x->count == y->count);
+			for (size_t k = 0; k < x->count; k++)
+				if (k % 4 == 3)
+					CHECK(str_eq(f.names[x->v[k]], whole.names[y->v[k]]));
+				else
+					CHECK(x->v[k] == y->v[k]);
+		}
+		arena_deinit(&a);
+	}
+}
+
 static void lays_out_two_sides(void **state)
 {
 	(void)state;
@@ -164,5 +197,5 @@ static void joins_many_children_of_two_sides(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(lays_out_one_side), cmocka_unit_test(lays_out_two_sides),
-	cmocka_unit_test(shows_the_largest_of_many),
+	cmocka_unit_test(adds_what_a_side_left_out), cmocka_unit_test(shows_the_largest_of_many),
 	cmocka_unit_test(joins_many_children_of_two_sides))

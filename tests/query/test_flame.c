@@ -276,7 +276,7 @@ struct made {
 	int64_t value;
 };
 
-static void make_stacks(struct made *made)
+static void make_stacks(struct made *made, int binaries)
 {
 	for (int i = 0; i < STACKS; i++) {
 		char stack[512] = "";
@@ -293,7 +293,7 @@ static void make_stacks(struct made *made)
 				strcat(stack, ";");
 			}
 			strcat(stack, name);
-			strcat(stack, "@x");
+			strcat(stack, binaries > 1 && random_below(2) ? "@y" : "@x");
 			strcat(made[i].path, name);
 			strcat(made[i].path, ";");
 		}
@@ -345,7 +345,7 @@ static void agrees_with_a_count_of_paths(void **state)
 	struct query_request r = fake_request(HEAP);
 	CHECK(made);
 	seed = 7;
-	make_stacks(made);
+	make_stacks(made, 1);
 	ask(&g, &r);
 	CHECK(g.f.trimmed == 0 && g.f.count > 3000);
 	check_paths(&g.f, made);
@@ -374,6 +374,43 @@ static void agrees_with_a_count_of_paths(void **state)
 	CHECK(g.f.trimmed == 0);
 	check_paths(&g.f, made);
 	done(&g);
+	free(made);
+}
+
+static int64_t smallest_of(const struct query_flame *f)
+{
+	int64_t least = INT64_MAX;
+	for (uint32_t i = 0; i < f->count; i++)
+		least = MIN(least, f->total[i]);
+	return least;
+}
+
+static void has_the_largest_nodes(void **state)
+{
+	(void)state;
+	static const uint32_t wanted[] = { 1, 7, 100, 1000, 3000, 1u << 20 };
+	struct made *made = calloc(STACKS, sizeof(*made));
+	struct graph all, g;
+	struct query_request r = fake_request(HEAP);
+	CHECK(made);
+	seed = 11;
+	make_stacks(made, 2);
+	r.by_name = true;
+	ask(&all, &r);
+	CHECK(all.f.trimmed == 0 && all.f.count > 3000);
+	check_paths(&all.f, made);
+	for (size_t i = 0; i < ARRAY_COUNT(wanted); i++) {
+		r.nodes_wanted = wanted[i];
+		ask(&g, &r);
+		check_paths(&g.f, made);
+		uint32_t as_large = 0;
+		for (uint32_t k = 0; k < all.f.count; k++)
+			as_large += all.f.total[k] >= smallest_of(&g.f);
+		CHECK(g.f.count == as_large && g.f.count >= MIN(wanted[i], all.f.count));
+		CHECK(g.f.count < 16 * wanted[i]);
+		done(&g);
+	}
+	done(&all);
 	free(made);
 }
 
@@ -429,4 +466,4 @@ static void has_values_of_a_label(void **state)
 TEST_MAIN(WITH_STORE(folds), WITH_STORE(has_values_of_a_label), WITH_STORE(merges_by_function),
 	WITH_STORE(is_empty_without_samples), WITH_STORE(trims), WITH_STORE(inverts),
 	WITH_STORE(matches), WITH_STORE(wraps), WITH_STORE(passes_failures_on),
-	WITH_STORE(agrees_with_a_count_of_paths))
+	WITH_STORE(agrees_with_a_count_of_paths), WITH_STORE(has_the_largest_nodes))
