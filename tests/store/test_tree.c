@@ -41,7 +41,7 @@ static void make_source(struct world *w, int at, uint64_t *r)
 	struct tables *t = &w->t[at];
 	CHECK(tables_init(t, 64 << 20, NULL, 0) == OK);
 	for (int i = 0; i < STACKS; i++) {
-		uint32_t frames[DEPTH], addresses[DEPTH], node;
+		uint32_t frames[DEPTH], addresses[DEPTH], node = 0;
 		uint32_t n = (uint32_t)rnd_below(r, DEPTH + 1);
 		for (uint32_t k = 0; k < n; k++) {
 			struct profile_location l = { .kind = FRAME_NATIVE };
@@ -49,7 +49,8 @@ static void make_source(struct world *w, int at, uint64_t *r)
 			l.address = addresses[k];
 			CHECK(tables_add_location(t, &l, NULL, 0, &frames[k]) == OK);
 		}
-		CHECK(tables_add_stack(t, frames, n, &node) == OK);
+		for (uint32_t k = n; k-- > 0;)
+			CHECK(tables_add_node(t, node, frames[k], &node) == OK);
 	}
 }
 

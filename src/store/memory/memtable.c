@@ -53,7 +53,7 @@ struct adding {
 	struct hash128 *function_keys;
 	struct hash128 *mapping_keys;
 	struct hash128 *location_keys; /* all made */
-	struct used_stack *used;       /* in the order of the samples */
+	struct used_stack *used;       /* in the order of the samples, see keep_unknown() */
 	size_t used_count;
 	VEC(struct combination) combinations; /* series and set follow under the lock */
 	struct map combination_index;
@@ -237,17 +237,41 @@ static struct hash128 stack_key(const struct adding *a, const struct profile_sta
 	return hash128(&all, sizeof(all));
 }
 
-static enum status add_stack(
-	struct adding *a, const struct profile_stack *st, struct hash128 key, uint32_t *out)
+/* The stack that was added last: nodes[n] is that of its n outermost frames. */
+struct path {
+	const struct profile_stack *of; /* NULL: none yet */
+	uint32_t nodes[PROFILE_STACK_MAX + 1];
+};
+
+/* How many of their outermost frames two stacks share. */
+static uint32_t shared_frames(
+	const struct profile *p, const struct profile_stack *a, const struct profile_stack *b)
 {
-	uint32_t locations[PROFILE_STACK_MAX];
+	const uint32_t *x = p->stack_locations.v + a->first + a->count;
+	const uint32_t *y = p->stack_locations.v + b->first + b->count;
+	uint32_t most = MIN(a->count, b->count), n = 0;
+	while (n < most && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
+		n++;
+	return n;
+}
+
+static enum status add_stack(struct adding *a, const struct used_stack *u, struct path *path)
+{
+	const struct profile_stack *st = &a->p->stacks.v[u->id];
+	const uint32_t *end = a->p->stack_locations.v + st->first + st->count;
+	uint32_t n = path->of ? shared_frames(a->p, path->of, st) : 0;
 	enum status s = OK;
-	for (uint32_t i = 0; i < st->count && s == OK; i++)
-		s = translate_location(
-			&a->symbols, a->p->stack_locations.v[st->first + i], &locations[i]);
-	if (s == OK)
-		s = tables_add_stack(a->t, locations, st->count, out);
-	return s == OK ? tables_name_stack(a->t, key, *out) : s;
+	for (; s == OK && n < st->count; n++) {
+		uint32_t location;
+		s = translate_location(&a->symbols, end[-1 - (ptrdiff_t)n], &location);
+		if (s == OK)
+			s = tables_add_node(a->t, path->nodes[n], location, &path->nodes[n + 1]);
+	}
+	if (s != OK)
+		return s;
+	path->of = st;
+	a->stacks[u->id] = path->nodes[st->count];
+	return tables_name_stack(a->t, u->key, path->nodes[st->count]);
 }
 
 /* List the stacks that samples have, in order of first use. */
@@ -291,18 +315,45 @@ static void find_known(struct adding *a)
 	}
 }
 
+static int by_outermost(const void *pa, const void *pb, void *ctx)
+{
+	const struct profile *p = ctx;
+	const struct profile_stack *a = &p->stacks.v[((const struct used_stack *)pa)->id];
+	const struct profile_stack *b = &p->stacks.v[((const struct used_stack *)pb)->id];
+	uint32_t n = shared_frames(p, a, b);
+	if (n == a->count || n == b->count)
+		return (a->count > b->count) - (a->count < b->count);
+	uint32_t x = p->stack_locations.v[a->first + a->count - 1 - n];
+	uint32_t y = p->stack_locations.v[b->first + b->count - 1 - n];
+	return x < y ? -1 : 1;
+}
+
+/* Of the stacks only those that were not found are left, in an order in which each shares many
+ * frames with the one before it: the nodes of these are not looked for again. */
+static void keep_unknown(struct adding *a)
+{
+	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");
+	size_t kept = 0;
+	for (size_t i = 0; i < a->used_count; i++)
+		if (a->stacks[a->used[i].id] == UNSET)
+			a->used[kept++] = a->used[i];
+	a->used_count = kept;
+	if (kept > 1)
+		qsort_r(a->used, kept, sizeof(*a->used), by_outermost, (void *)a->p);
+}
+
 /* Add the stacks that were not found; another batch may have added some since then. */
 static enum status map_stacks(struct adding *a)
 {
-	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");
+	struct path path;
+	path.of = NULL;
+	path.nodes[0] = 0;
 	enum status s = OK;
 	for (size_t i = 0; s == OK && i < a->used_count; i++) {
 		const struct used_stack *u = &a->used[i];
-		uint32_t *node = &a->stacks[u->id];
-		if (*node == UNSET)
-			*node = tables_find_stack(a->t, u->key);
-		if (*node == UNSET)
-			s = add_stack(a, &a->p->stacks.v[u->id], u->key, node);
+		a->stacks[u->id] = tables_find_stack(a->t, u->key);
+		if (a->stacks[u->id] == UNSET)
+			s = add_stack(a, u, &path);
 	}
 	return s;
 }
@@ -624,6 +675,7 @@ enum status memtable_add(struct memtable *m, struct str tenant, const struct pro
 	rwlock_read(&m->lock);
 	find_known(&a);
 	rwlock_release(&m->lock);
+	keep_unknown(&a);
 	rwlock_write(&m->lock);
 	s = reserve_rows(m, p->samples.len);
 	if (s == OK && has_id && !VEC_RESERVE(&m->batches, m->batches.len + 1))

@@ -218,19 +218,6 @@ enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t nod
 	return ADD_INDEXED(t, stacks, stack_index, key.lo, added);
 }
 
-enum status tables_add_stack(
-	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out)
-{
-	uint32_t node = 0;
-	for (uint32_t i = count; i-- > 0;) {
-		enum status s = tables_add_node(t, node, locations[i], &node);
-		if (s != OK)
-			return s;
-	}
-	*out = node;
-	return OK;
-}
-
 struct series_key {
 	const struct tab_series *series;
 	const struct profile_label *labels;

@@ -171,9 +171,6 @@ uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
 void tables_prefetch_stack(const struct tables *t, struct hash128 key);
 void tables_prefetch_stack_entry(const struct tables *t, struct hash128 key);
 NODISCARD enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node);
-/* The node of a whole stack, leaf first. */
-NODISCARD enum status tables_add_stack(
-	struct tables *t, const uint32_t *locations, uint32_t count, uint32_t *out);
 /* label_first, label_count, first_ns, last_ns and rows of `key` are ignored. */
 NODISCARD enum status tables_add_series(struct tables *t, const struct tab_series *key,
 	const struct profile_label *labels, uint32_t label_count, uint32_t *out);
