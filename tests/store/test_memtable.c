@@ -127,4 +127,43 @@ static void several_senders_intern_once(void **state)
 	memtable_unref(all.table);
 }
 
-TEST_MAIN(cmocka_unit_test(snapshots_while_it_grows), cmocka_unit_test(several_senders_intern_once))
+/* Of stacks of few functions, most begin as others do or go on from their ends. */
+static void stacks_keep_their_frames(void **state)
+{
+	(void)state;
+	enum { MADE = 2000, DEPTH = 8, FUNCTIONS = 3 };
+	uint64_t seed = 5;
+	struct memtable *m;
+	struct memtable_snapshot s;
+	struct profile p;
+	struct err e = { 0 };
+	CHECK(memtable_new(64 << 20, &m) == OK);
+	CHECK(profile_init(&p, 8 << 20) == OK);
+	uint32_t head = fx_head(&p, "cpu", true, 1);
+	for (uint32_t i = 0; i < MADE; i++) {
+		uint32_t frames[DEPTH], stack, n = (uint32_t)rnd_below(&seed, DEPTH + 1);
+		for (uint32_t k = 0; k < n; k++)
+			frames[k] = fx_frame(&p, "/bin/x", 1 + rnd_below(&seed, FUNCTIONS));
+		CHECK(profile_add_stack(&p, frames, n, &stack) == OK);
+		fx_sample(&p, T0, 1, head, stack, 0, 0);
+	}
+	CHECK_OK(memtable_add(m, STR(""), &p, (struct batch_seen){ 0 }, &e), &e);
+	memtable_snapshot(m, &s);
+	CHECK(s.row_count == MADE);
+	for (size_t i = 0; i < MADE; i++) {
+		const struct profile_stack *want = &p.stacks.v[p.samples.v[i].stack];
+		uint32_t node = s.table->node.v[i];
+		for (uint32_t k = 0; k < want->count; k++, node = s.tabs.parent[node]) {
+			uint32_t location = p.stack_locations.v[want->first + k];
+			CHECK(node && s.tabs.locations[s.tabs.node_location[node]].address ==
+					      p.locations.v[location].address);
+		}
+		CHECK(node == 0);
+	}
+	memtable_unref(s.table);
+	memtable_unref(m);
+	profile_deinit(&p);
+}
+
+TEST_MAIN(cmocka_unit_test(snapshots_while_it_grows), cmocka_unit_test(several_senders_intern_once),
+	cmocka_unit_test(stacks_keep_their_frames))
