@@ -3,6 +3,7 @@
 #include "agent/own_http.h"
 
 #include "agent/broker/broker.h"
+#include "agent/send/send.h"
 #include "agent/status/status.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -10,6 +11,7 @@
 #include "net/net.h"
 #include "os/os.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define HTTP_BODY_MAX 4096
@@ -251,6 +253,31 @@ static void write_seen(struct agent *a, struct buf *out, const struct sampler_st
 	status_rows(out, t.rows, t.count);
 }
 
+static void write_runtimes(struct agent *a, struct buf *out)
+{
+	const struct runtimes_met *m = batch_runtimes_met(a->batch);
+	struct status_row rows[RUNTIMES_MET_MAX] = { { "None.", "", "" } };
+	struct {
+		char name[RUNTIMES_MET_NAME_BYTES], samples[40], share[32];
+	} texts[RUNTIMES_MET_MAX];
+	size_t n = 0;
+	for (uint32_t i = 0; i < RUNTIMES_MET_MAX; i++) {
+		uint64_t samples = metric_get(&m->v[i].samples);
+		uint64_t whole = metric_get(&m->v[i].whole);
+		if (!samples)
+			continue;
+		runtimes_met_name((uint32_t)metric_get(&m->v[i].what), texts[n].name);
+		snprintf(texts[n].samples, sizeof(texts[n].samples), "%" PRIu64, samples);
+		snprintf(texts[n].share, sizeof(texts[n].share), "%.2f %% whole",
+			100.0 * (double)MIN(whole, samples) / (double)samples);
+		rows[n] = (struct status_row){ texts[n].name, texts[n].samples, texts[n].share };
+		n++;
+	}
+	status_section(out, "Language runtimes",
+		"Samples with their frames. Whole: to the outermost one, and none is missing.");
+	status_rows(out, rows, MAX(n, (size_t)1));
+}
+
 static void write_lost(struct agent *a, struct buf *out, const struct sampler_stats *s)
 {
 	struct status_table t = { .count = 0 };
@@ -345,6 +372,7 @@ static void write_page(struct agent *a, struct buf *page, uint32_t rows_max)
 	status_begin(page, a->config.node);
 	write_seen(a, page, &s);
 	write_missing(a, page, &s);
+	write_runtimes(a, page);
 	write_lost(a, page, &s);
 	status_section(page, "Stacks that do not reach their root", "The latest, by process.");
 	status_problems(page, a->problems, PROBLEM_STACK, "process", "why", rows_max);

@@ -203,6 +203,21 @@ static void leaves_out_what_runs_an_interpreter(void **state)
 	batch_frames_deinit(&b);
 }
 
+static void counts_samples_of_each_runtime(void **state)
+{
+	(void)state;
+	struct batch_frames b = frames_of(NULL);
+	uint64_t gap = FRAME_RUNTIME | (uint64_t)(RUNTIME_LUA << 16 | 5 << 8 | 4)
+					       << FRAME_CODE_SHIFT;
+	const uint64_t frames[] = { gap | RUNTIME_GAP_STATE, in_file(NATIVE, 4) };
+	CLEANUP(free_cleanup) struct event_sample *s = sample(0, 2, frames);
+	uint32_t at;
+	assert_int_equal(batch_frames_stack(&b, s, &at), OK);
+	CHECK(b.runtimes.v[0].what == (RUNTIME_LUA << 16 | 5 << 8 | 4));
+	CHECK(b.runtimes.v[0].samples == 1 && b.runtimes.v[0].whole == 0);
+	batch_frames_deinit(&b);
+}
+
 static void finds_text_in_anonymous_memory(void **state)
 {
 	(void)state;
@@ -236,5 +251,6 @@ static void meets_each_file_once_a_batch(void **state)
 TEST_MAIN(cmocka_unit_test_setup_teardown(names_functions_of_the_kernel, setup, teardown),
 	cmocka_unit_test_setup_teardown(begins_where_the_scheduler_was_called, setup, teardown),
 	cmocka_unit_test_setup_teardown(leaves_out_what_runs_an_interpreter, setup, teardown),
+	cmocka_unit_test_setup_teardown(counts_samples_of_each_runtime, setup, teardown),
 	cmocka_unit_test_setup_teardown(finds_text_in_anonymous_memory, setup, teardown),
 	cmocka_unit_test_setup_teardown(meets_each_file_once_a_batch, setup, teardown))

@@ -331,6 +331,11 @@ void batch_free(struct batch *b)
 	free(b);
 }
 
+const struct runtimes_met *batch_runtimes_met(const struct batch *b)
+{
+	return &b->frames.runtimes;
+}
+
 const struct batch_metrics *batch_metrics(const struct batch *b)
 {
 	return &b->metrics;

@@ -19,6 +19,7 @@
 #include "agent/files/files.h"
 #include "agent/names/names.h"
 #include "agent/process/process.h"
+#include "agent/send/runtimes_met.h"
 #include "base/buf.h"
 
 /* A batch is sent when it holds so many samples, or about so many bytes, even if the interval is
@@ -88,4 +89,6 @@ void batch_set_frequency(struct batch *b, uint32_t frequency_hz);
  * no name (kallsyms_refresh). */
 bool batch_finish(struct batch *b);
 const struct batch_metrics *batch_metrics(const struct batch *b);
+/* What samples had frames of so far. */
+const struct runtimes_met *batch_runtimes_met(const struct batch *b);
 void batch_write_metrics(const struct batch *b, struct buf *out);

@@ -156,6 +156,8 @@ static enum status gap_location(struct batch_frames *b, uint64_t frame, uint32_t
 #undef GAP_TEXT
 	};
 	unsigned why = frame & FRAME_POSITION_NONE;
+	b->runtime = b->runtime ? b->runtime : (uint32_t)frame_code(frame) & 0xffffff;
+	b->misses_frames = true;
 	const char *text = why < RUNTIME_GAP_COUNT ? texts[why] : NULL;
 	char name[160];
 	snprintf(name, sizeof(name), "[%s: %s]", runtime_name(frame_code(frame) >> 16 & 0xff),
@@ -189,9 +191,12 @@ static enum status runtime_location(struct batch_frames *b, uint64_t frame, uint
 	if (!(number & FRAME_CODE_REAL))
 		return gap_location(b, frame, out);
 	const struct code *c = b->codes ? codes_find(b->codes, (uint32_t)b->pid, number) : NULL;
-	if (!c)
+	if (!c) {
+		b->misses_frames = true;
 		return profile_add_marker(
 			b->profile, STR("[a function whose name was not told]"), out);
+	}
+	b->runtime = b->runtime ? b->runtime : (uint32_t)c->kind << 16 | c->version;
 	struct profile_location loc = { .kind = (uint8_t)kind_of_runtime(c->kind) };
 	struct profile_line lines[CODE_FRAMES_MAX];
 	struct code_frame frames[CODE_FRAMES_MAX];
@@ -361,6 +366,8 @@ enum status batch_frames_stack(struct batch_frames *b, const struct event_sample
 	/* The root is shown always: a stack without it looks cut. */
 	uint32_t root = stack_end_is_whole(end) ? user - 1 : user;
 	bool leads_to_runtime = false;
+	b->runtime = 0;
+	b->misses_frames = false;
 	for (uint32_t i = 0; i < user && st == OK; i++) {
 		uint64_t frame = s->frames[s->kernel_count + i];
 		if (frame_is_runtime(frame))
@@ -375,5 +382,8 @@ enum status batch_frames_stack(struct batch_frames *b, const struct event_sample
 	}
 	if (st == OK && !stack_end_is_whole(end))
 		st = marker_location(b, end, &locations[n++]);
+	if (st == OK && b->runtime)
+		runtimes_met_add(
+			&b->runtimes, b->runtime, stack_end_is_whole(end) && !b->misses_frames);
 	return st == OK ? profile_add_stack(b->profile, locations, n, out) : st;
 }

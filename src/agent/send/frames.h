@@ -10,6 +10,7 @@
 #include "agent/files/files.h"
 #include "agent/names/names.h"
 #include "agent/send/jitframes.h"
+#include "agent/send/runtimes_met.h"
 #include "base/map.h"
 #include "base/metrics.h"
 #include "base/vec.h"
@@ -48,6 +49,9 @@ struct batch_frames {
 	struct jitframes jit;
 	struct remapped remapped;
 	bool missed_kernel; /* a kernel address had no symbol */
+	struct runtimes_met runtimes;
+	uint32_t runtime; /* of the sample that is added: its first one, as in runtimes_met */
+	bool misses_frames;
 };
 
 /* The profile has been cleared, too. */

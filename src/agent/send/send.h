@@ -17,6 +17,7 @@
 #include "agent/send/batch.h"
 #include "agent/send/handover.h"
 #include "agent/send/remote.h"
+#include "agent/send/runtimes_met.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/metrics.h"
