@@ -50,7 +50,7 @@ test("ranges have names and problems", () => {
 	assert.ok(!isLive({ from: "now-1h", to: "now-5m" }));
 	assert.equal(rangeProblem({ from: "now-1h", to: "now" }, NOW), "");
 	assert.match(rangeProblem({ from: "now", to: "now-1h" }, NOW), /ends before/);
-	assert.match(rangeProblem({ from: "soon", to: "now" }, NOW), /"soon" is not a time/);
+	assert.match(rangeProblem({ from: "soon", to: "now" }, NOW), /not a time: "soon"/);
 });
 
 test("spans show the day only where it is another one", () => {
@@ -118,7 +118,7 @@ test("ends of ranges as Grafana and Parca write them", () => {
 	const wrong = ["abc", "yesterday", "2026-13-99", "now-", "now/x", "nowhere", "9".repeat(40)];
 	for (const text of [...wrong, "now-99999999999999y", "abc 1", "2026-02-30T99:00:00Z", ""]) {
 		assert.ok(Number.isNaN(parseInstant(text, NOW)), text);
-		assert.match(rangeProblem({ from: text, to: "now" }, NOW), /is not a time/, text);
+		assert.match(rangeProblem({ from: text, to: "now" }, NOW), /not a time/, text);
 		assert.equal(typeof rangeName({ from: text, to: "now" }, NOW), "string");
 		assert.equal(apiEnd(text, NOW, false), "");
 	}

@@ -38,10 +38,10 @@ export function spanOf(range: Range, nowMs: number): Span {
 export function rangeProblem(range: Range, nowMs: number): string {
 	const { fromMs, toMs } = spanOf(range, nowMs);
 	if (Number.isNaN(fromMs)) {
-		return `"${range.from}" is not a time`;
+		return `not a time: "${range.from}"`;
 	}
 	if (Number.isNaN(toMs)) {
-		return `"${range.to}" is not a time`;
+		return `not a time: "${range.to}"`;
 	}
 	return fromMs < toMs ? "" : "the range ends before it begins";
 }
