@@ -6,7 +6,8 @@
 //   FIRN_SPEEDSCOPE=FOLDER bench/bench_ui_speedscope.mjs
 // FOLDER is dist/release of npm's speedscope, which is no part of this tree. Without a GPU, Chromium paints
 // firn's canvas itself and speedscope's WebGL by SwiftShader; the time of the page's main thread (`_cpu`,
-// `_own`, `_most`) is what a GPU would not change. FIRN_BENCH_FRAMES are the sizes, FIRN_BENCH_RUNS the turns.
+// `_own`, `_most`) is what a GPU would not change. On a machine that does other work, too, start it by
+// `chrt -r 1`: else a late frame is one that waited for a processor. FIRN_BENCH_FRAMES are the sizes, FIRN_BENCH_RUNS the turns.
 import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { dirname, extname, join } from "node:path";
