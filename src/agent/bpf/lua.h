@@ -95,19 +95,19 @@ static __always_inline void lua_look_at(struct walk *w, const struct lua_layout 
 	__u64 stack = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack);
 	__u64 last = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack - 8);
 	__u64 top = block_word(s->code, LUA_THREAD_WORDS, LUA_THREAD_TOP);
-	__u64 protected = block_word(s->code, LUA_THREAD_WORDS, l->thread_protected);
+	__u64 jump = block_word(s->code, LUA_THREAD_WORDS, l->thread_protected);
 	__u32 status = block_byte(s->code, LUA_THREAD_WORDS, l->thread_status);
 	__u64 base = l->thread_pc ? block_word(s->code, LUA_THREAD_WORDS, l->thread_base)
 				  : address + l->thread_base;
-	if ((status && (status != LUA_YIELDS || !protected)) || frame == base ||
-		!lua_is_at(frame) || (protected && protected <= above) ||
+	if ((status && (status != LUA_YIELDS || !jump)) || frame == base || !lua_is_at(frame) ||
+		(jump && jump <= above) ||
 		top - runtime_word(frame + l->frame_function) > last - stack + LUA_STACK_MORE)
 		return;
-	if (!protected && lua_main(l, address) == address)
-	protected = LUA_UNPROTECTED;
-	if (protected >= w->runtime.last_number)
+	if (!jump && lua_main(l, address) == address)
+		jump = LUA_UNPROTECTED;
+	if (jump >= w->runtime.last_number)
 		return;
-	w->runtime.last_number = protected;
+	w->runtime.last_number = jump;
 	w->runtime.root = address;
 }
 
@@ -132,11 +132,11 @@ static __always_inline __u64 lua_from(const struct walk *w)
  * native frame is of a state that has resumed it, which is searched for from there on. */
 static __always_inline int lua_take(struct walk *w, const struct lua_layout *l)
 {
-	__u64 address = w->runtime.root, protected = w->runtime.last_number & ~7ULL;
+	__u64 address = w->runtime.root, jump = w->runtime.last_number & ~7ULL;
 	__u64 from = lua_from(w);
 	if (!address)
 		return 0;
-	w->runtime.looks = protected >= w->sp ? w->sp : protected > from ? protected : from;
+	w->runtime.looks = jump >= w->sp ? w->sp : jump > from ? jump : from;
 	w->runtime.owner = address;
 	w->runtime.root =
 		l->thread_pc ? runtime_word(address + l->thread_base) : address + l->thread_base;
