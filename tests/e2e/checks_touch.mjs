@@ -53,16 +53,16 @@ async function inRow(page, canvas, row) {
 }
 
 export const touchChecks = {
-	async "by fingers: graph and comparison begin in the upper half"({ browser, url }) {
+	async "by fingers: graph and comparison begin by the middle of the screen"({ browser, url }) {
 		await onPhone(browser, async (page) => {
 			const begins = (what) =>
 				until(async () => {
 					const { y } = await page.locator(".flame-canvas").boundingBox();
-					return { ok: y < HEIGHT / 2, said: `at ${y} of ${HEIGHT}` };
+					return { ok: y < HEIGHT * 0.55, said: `at ${y} of ${HEIGHT}` };
 				}, what);
 			await page.addInitScript(() => localStorage.setItem("firn.hint", "seen"));
 			await open(page, url, "?paused=1&view=flame");
-			await begins("the graph begins in the upper half but for the words of the first visit");
+			await begins("the graph begins by the middle but for the words of the first visit");
 			await open(page, url, "?page=compare&paused=1&base_from=now-15m&base_to=now");
 			await page.getByRole("button", { name: "Time and selector of the base" }).tap();
 			await begins("so does the comparison");
