@@ -33,25 +33,35 @@ static enum status read_elf(int fd, struct objfile **out, struct err *e)
 	return s;
 }
 
-/* Whether a section has bytes: `flags` 0 for that of the name, else for any with these flags. */
-static bool has_bytes(int fd, const char *name, uint64_t flags)
+/* A debug file has the headers of code, and the bytes of .plt at most: what lacks some is none. */
+static bool has_code(const struct objfile *obj)
 {
-	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;
 	uint32_t count = 0;
-	if (fd < 0 || read_elf(fd, &obj, NULL) != OK)
-		return false;
 	const struct objfile_section *v = objfile_sections(obj, &count);
-	for (uint32_t i = 0; i < count; i++)
-		if (v[i].type == SHT_PROGBITS && v[i].size > 0 &&
-			(flags ? (v[i].flags & flags) == flags : str_eq(v[i].name, str_of(name))))
-			return true;
-	return false;
+	bool any = false;
+	for (uint32_t i = 0; i < count; i++) {
+		if ((v[i].flags & code) != code || v[i].size == 0)
+			continue;
+		if (v[i].type == SHT_NOBITS)
+			return false;
+		any = true;
+	}
+	return any;
+}
+
+static bool has_dwarf(const struct objfile *obj)
+{
+	const struct objfile_section *s = objfile_section(obj, ".debug_info");
+	return s && s->type == SHT_PROGBITS && s->size > 0;
 }
 
 static bool is_wanted(int fd, enum debuginfo_type type)
 {
-	return type == DEBUGINFO_EXECUTABLE ? has_bytes(fd, "", SHF_ALLOC | SHF_EXECINSTR)
-					    : has_bytes(fd, ".debug_info", 0);
+	CLEANUP(objfile_cleanup) struct objfile *obj = NULL;
+	if (fd < 0 || read_elf(fd, &obj, NULL) != OK)
+		return false;
+	return type == DEBUGINFO_EXECUTABLE ? has_code(obj) : has_dwarf(obj);
 }
 
 enum status symbolizer_file(struct symbolizer *s, struct str build_id, enum debuginfo_type type,

@@ -4,6 +4,7 @@
 #include "test.h"
 
 #include "ask.h"
+#include "base/clock.h"
 #include "objfile/objfile.h"
 
 #include <link.h>
@@ -171,6 +172,54 @@ static void lists_a_function(void **state)
 	CHECK(strstr(body, "\"missing\":\"no executable of this build id\""));
 }
 
+static enum status may_begin(void *ctx, const struct debuginfo_record *known, struct err *e)
+{
+	(void)ctx;
+	(void)known;
+	(void)e;
+	return OK;
+}
+
+/* What an agent of another host sends of this program: names, and nothing of .text. */
+static void upload_names(void)
+{
+	static uint8_t bytes[1 << 24];
+	const struct debuginfo_key key = { str_of(build_id), STR(""), DEBUGINFO_DEBUG };
+	struct debuginfo_record r;
+	struct debuginfo_extract *x;
+	struct debuginfo_upload *up;
+	struct objfile *obj;
+	struct err e;
+	CHECK_OK(objfile_open(exe, &obj, &e), &e);
+	CHECK_OK(debuginfo_extract_new(obj, &x, &e), &e);
+	uint64_t len = debuginfo_extract_bytes(x), got;
+	CHECK(len <= sizeof(bytes));
+	CHECK_OK(debuginfo_extract_read(x, 0, bytes, len, &e), &e);
+	debuginfo_extract_free(x);
+	objfile_close(obj);
+	CHECK_OK(debuginfo_uploads_begin(s.uploads, &key, STR("h"), len, may_begin, NULL, &r, &e),
+		&e);
+	CHECK_OK(debuginfo_upload_open(s.uploads, &key, str_of(r.upload), INT64_MAX, &up, &e), &e);
+	CHECK_OK(debuginfo_upload_write(up, str_make(bytes, len), &e), &e);
+	CHECK_OK(debuginfo_upload_end(up, &got, &e), &e);
+	debuginfo_upload_close(up);
+	CHECK_OK(debuginfo_uploads_finish(s.uploads, &key, str_of(r.upload), &r, &e), &e);
+	CHECK(!r.invalid);
+	CHECK_OK(symbolizer_look_again(s.engine.symbolizer, build_id, false, &e), &e);
+}
+
+static void names_of_others_are_no_executable(void **state)
+{
+	(void)state;
+	struct err e = { 0 };
+	upload_names();
+	int64_t end = clock_monotonic_ns() + 60 * NS_PER_SEC;
+	do
+		CHECK_OK(ask_for("function=measured&binary=program", &e), &e);
+	while (strstr(body, "is not known yet") && clock_monotonic_ns() < end);
+	CHECK(strstr(body, "\"ret") && !strstr(body, "missing"));
+}
+
 static void says_what_is_missing(void **state)
 {
 	(void)state;
@@ -183,4 +232,5 @@ static void says_what_is_missing(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-TEST_MAIN_WITH(debuginfo_child_main, CASE(lists_a_function), CASE(says_what_is_missing))
+TEST_MAIN_WITH(debuginfo_child_main, CASE(lists_a_function),
+	CASE(names_of_others_are_no_executable), CASE(says_what_is_missing))
