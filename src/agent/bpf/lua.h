@@ -82,15 +82,16 @@ static __always_inline __u64 lua_main(const struct lua_layout *l, __u64 thread)
 }
 
 /* Is there a state at `address` that runs, has begun above `above`, and is protected further down
- * than the one that was found before? */
-static __always_inline void lua_look_at(struct walk *w, const struct lua_layout *l,
-	struct runtime_scratch *s, __u64 address, __u64 above)
+ * than the one that was found before? Global: verified by itself, and not for each word. */
+__noinline int lua_look_at(__u64 address, __u64 above)
 {
-	if (!lua_is_at(address) || address == w->runtime.owner || address == w->runtime.root ||
-		address + LUA_SEARCH_NEAR - w->sp < 2 * LUA_SEARCH_NEAR ||
-		!read_user(s->code, LUA_THREAD_BYTES, address) ||
+	struct walk *w = walk_here();
+	struct runtime_scratch *s = runtime_scratch_here();
+	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	if (!w || !s || !r || !read_user(s->code, LUA_THREAD_BYTES, address) ||
 		block_byte(s->code, LUA_THREAD_WORDS, LUA_TYPE_AT) != LUA_TYPE_THREAD)
-		return;
+		return 0;
+	const struct lua_layout *l = &r->layout.lua;
 	__u64 frame = block_word(s->code, LUA_THREAD_WORDS, l->thread_frame);
 	__u64 stack = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack);
 	__u64 last = block_word(s->code, LUA_THREAD_WORDS, l->thread_stack - 8);
@@ -102,13 +103,14 @@ static __always_inline void lua_look_at(struct walk *w, const struct lua_layout 
 	if ((status && (status != LUA_YIELDS || !jump)) || frame == base || !lua_is_at(frame) ||
 		(jump && jump <= above) ||
 		top - runtime_word(frame + l->frame_function) > last - stack + LUA_STACK_MORE)
-		return;
+		return 0;
 	if (!jump && lua_main(l, address) == address)
 		jump = LUA_UNPROTECTED;
 	if (jump >= w->runtime.last_number)
-		return;
+		return 0;
 	w->runtime.last_number = jump;
 	w->runtime.root = address;
+	return 0;
 }
 
 /* A search begins. */
@@ -168,8 +170,12 @@ static __always_inline void lua_search(
 	} else {
 		w->runtime.looks = at + LUA_SEARCH_WORDS * 8;
 	}
-	for (__u32 i = 0; i < LUA_SEARCH_WORDS; i++)
-		lua_look_at(w, l, s, s->block[i], above);
+	for (__u32 i = 0; i < LUA_SEARCH_WORDS; i++) {
+		__u64 word = s->block[i];
+		if (lua_is_at(word) && word != w->runtime.owner && word != w->runtime.root &&
+			word + LUA_SEARCH_NEAR - w->sp >= 2 * LUA_SEARCH_NEAR)
+			(void)lua_look_at(word, above);
+	}
 }
 
 /* ---- functions ---- */
@@ -351,11 +357,11 @@ static __always_inline int lua_begins(const struct walk *w, const struct lua_lay
 }
 
 /* Is the frame in s->code the last one of its run? */
-static __always_inline int lua_is_last(const struct walk *w, const struct lua_layout *l,
-	const struct runtime_scratch *s, __u64 next)
+static __always_inline int lua_is_last(
+	const struct walk *w, const struct lua_layout *l, const struct runtime_scratch *s)
 {
 	__u32 status = block_byte(s->code, LUA_FRAME_WORDS, l->frame_status);
-	if (w->runtime.look == LUA_DRAIN || l->thread_pc || lua_begins(w, l, s, next))
+	if (w->runtime.look == LUA_DRAIN || l->thread_pc)
 		return 0;
 	return (status & l->status_last[0]) == l->status_last[1];
 }
@@ -397,8 +403,8 @@ static __always_inline void lua_frame(
 	if (code_is_due(w, number))
 		lua_tell(w, r, s, number);
 	__u64 next = lua_next(w, l, s, frame);
-	int is_last = lua_is_last(w, l, s, next);
 	int begins = lua_begins(w, l, s, next);
+	int is_last = !begins && lua_is_last(w, l, s);
 	runtime_record_frame(w, number, lua_line(l, s, next));
 	w->runtime.last_code = !begins;
 	if (is_last)
