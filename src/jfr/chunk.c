@@ -117,29 +117,12 @@ static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
 	return s == OK && r->failed ? jfr_torn(c, r, "constants") : s;
 }
 
-static enum status read_constants(struct jfr_chunk *c)
-{
-	struct jfr_event event;
-	bool end = false;
-	enum status s = OK;
-	for (size_t at = 0; s == OK && !end;) {
-		s = jfr_chunk_next(c, &at, &event, &end);
-		if (s == OK && !end && event.type == TYPE_CHECKPOINT)
-			s = read_checkpoint(c, &event.r);
-	}
-	return s;
-}
-
 /* ---- events ---- */
 
-enum status jfr_chunk_next(
-	struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out, bool *out_end)
+enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out)
 {
-	size_t begin = *io_offset ? *io_offset : HEADER_BYTES;
+	size_t begin = *io_offset;
 	struct reader r = jfr_at(c, begin);
-	*out_end = r.at == r.end;
-	if (*out_end)
-		return OK;
 	uint64_t size = jfr_varint(&r);
 	if (r.failed || size == 0 || size > c->bytes.len - begin ||
 		begin + size < reader_offset(&r))
@@ -152,7 +135,32 @@ enum status jfr_chunk_next(
 	return OK;
 }
 
-enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes, size_t *out_bytes, struct err *e)
+/* Constants may come behind the events that name them: these are noted. */
+static enum status read_events(struct jfr_chunk *c, bool (*wanted)(struct jfr_class *))
+{
+	struct jfr_event event;
+	enum status s = OK;
+	for (size_t at = HEADER_BYTES, begin = at; s == OK && at < c->bytes.len; begin = at) {
+		s = jfr_event_read(c, &at, &event);
+		if (s != OK || event.type == TYPE_METADATA)
+			continue;
+		if (event.type == TYPE_CHECKPOINT) {
+			s = read_checkpoint(c, &event.r);
+			continue;
+		}
+		uint32_t class = jfr_class_find(c, event.type);
+		if (class == MAP_NONE || !wanted || !wanted(&c->classes.v[class]))
+			continue;
+		if (c->events.len == JFR_EVENTS_MAX || begin > UINT32_MAX)
+			return err_set(c->e, E_LIMIT, "more than %u events", JFR_EVENTS_MAX);
+		if (!VEC_PUSH(&c->events, (uint32_t)begin))
+			s = err_set(c->e, E_NOMEM, "events");
+	}
+	return s;
+}
+
+enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes,
+	bool (*wanted)(struct jfr_class *), size_t *out_bytes, struct err *e)
 {
 	*c = (struct jfr_chunk){ .e = e };
 	enum status s = read_header(c, bytes, out_bytes);
@@ -160,7 +168,7 @@ enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes, size_t *out_by
 	c->reread_bytes = JFR_REREAD_FACTOR * c->bytes.len;
 	if (s == OK)
 		s = jfr_metadata_read(c);
-	return s == OK ? read_constants(c) : s;
+	return s == OK ? read_events(c, wanted) : s;
 }
 
 void jfr_chunk_deinit(struct jfr_chunk *c)
@@ -170,6 +178,7 @@ void jfr_chunk_deinit(struct jfr_chunk *c)
 	VEC_FREE(&c->fields);
 	VEC_FREE(&c->constants);
 	VEC_FREE(&c->class_of);
+	VEC_FREE(&c->events);
 	map_deinit(&c->class_index);
 	map_deinit(&c->constant_index);
 }

@@ -558,16 +558,21 @@ static enum event event_of(struct jfr_class *k)
 	return (enum event)k->event;
 }
 
+static bool is_wanted(struct jfr_class *k)
+{
+	return event_of(k) >= EVENT_SETTING;
+}
+
 static enum status each_event(struct decoder *d, bool settings)
 {
-	struct jfr_event event;
-	bool end = false;
 	enum status s = OK;
-	for (size_t at = 0; s == OK && !end;) {
-		s = jfr_chunk_next(d->c, &at, &event, &end);
-		uint32_t class = s == OK && !end ? jfr_class_find(d->c, event.type) : MAP_NONE;
-		if (class == MAP_NONE)
-			continue;
+	for (size_t i = 0; s == OK && i < d->c->events.len; i++) {
+		struct jfr_event event;
+		size_t at = d->c->events.v[i];
+		s = jfr_event_read(d->c, &at, &event);
+		if (s != OK)
+			break;
+		uint32_t class = jfr_class_find(d->c, event.type);
 		enum event what = event_of(&d->c->classes.v[class]);
 		if (what == EVENT_SETTING && settings)
 			s = read_setting(d, &event.r, class);
@@ -600,7 +605,8 @@ static enum status read_all(struct decoder *d, struct str bytes)
 		if (n == JFR_CHUNKS_MAX)
 			return err_set(d->e, E_LIMIT, "more than %d chunks", JFR_CHUNKS_MAX);
 		d->c = &chunk;
-		s = jfr_chunk_open(&chunk, str_sub(bytes, offset, bytes.len), &length, d->e);
+		s = jfr_chunk_open(
+			&chunk, str_sub(bytes, offset, bytes.len), is_wanted, &length, d->e);
 		if (s == OK)
 			s = read_chunk(d);
 		if (s != OK)

@@ -50,7 +50,8 @@ struct jfr_chunk {
 	uint32_t string_class;  /* java.lang.String; MAP_NONE: there is none */
 	VEC(struct jfr_constant) constants;
 	struct map constant_index;
-	size_t reread_bytes; /* that constants may still be read */
+	VEC(uint32_t) events; /* where those are that were wanted */
+	size_t reread_bytes;  /* that constants may still be read */
 };
 
 /* ---- value.c ---- */
@@ -101,14 +102,14 @@ struct jfr_event {
 	uint64_t type;
 	struct reader r; /* behind size and type */
 };
-/* Header, classes and constants of the first chunk of `bytes`; *out_bytes is its length.
- * jfr_chunk_deinit() is due after a failure too. */
-NODISCARD enum status jfr_chunk_open(
-	struct jfr_chunk *c, struct str bytes, size_t *out_bytes, struct err *e);
+/* Header, classes, constants and events[] of the first chunk of `bytes`; *out_bytes is its length.
+ * `wanted` says which events, by their classes (NULL: none). jfr_chunk_deinit() is due after a
+ * failure too. */
+NODISCARD enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes,
+	bool (*wanted)(struct jfr_class *), size_t *out_bytes, struct err *e);
 void jfr_chunk_deinit(struct jfr_chunk *c);
-/* Begin with *io_offset 0. *out_end: there is none. */
-NODISCARD enum status jfr_chunk_next(
-	struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out, bool *out_end);
+/* The event at *io_offset, which becomes that of the next. */
+NODISCARD enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out);
 /* MAP_NONE: no such class. */
 uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id);
 

@@ -37,7 +37,8 @@ static void reads_headers(void **state)
 		maker_constants(&m);
 		maker_end(&m);
 		maker_patch(&m.out, c->at, c->value);
-		CHECK_CASE(c, jfr_chunk_open(&chunk, buf_view(&m.out), &length, &e) == c->want);
+		CHECK_CASE(
+			c, jfr_chunk_open(&chunk, buf_view(&m.out), NULL, &length, &e) == c->want);
 		CHECK_CASE(c, strstr(e.text, c->name));
 		jfr_chunk_deinit(&chunk);
 		maker_deinit(&m);
@@ -55,7 +56,7 @@ static void finds_constants(void **state)
 	maker_begin(&m);
 	maker_constants(&m);
 	struct str bytes = maker_end(&m);
-	CHECK_OK(jfr_chunk_open(&c, bytes, &length, &e), &e);
+	CHECK_OK(jfr_chunk_open(&c, bytes, NULL, &length, &e), &e);
 	CHECK(length == bytes.len && c.constants.len == 14);
 	CHECK(c.start_ns == MAKER_START && c.duration_ns == 5000000000);
 	uint32_t symbol = jfr_class_find(&c, ID_SYMBOL);
@@ -88,7 +89,7 @@ static void limits_constants(void **state)
 	}
 	struct str bytes = maker_end(&m);
 	CHECK(buf_status(&m.out) == OK);
-	CHECK(jfr_chunk_open(&c, bytes, &length, &e) == E_LIMIT);
+	CHECK(jfr_chunk_open(&c, bytes, NULL, &length, &e) == E_LIMIT);
 	CHECK_STR(str_of(e.text), "more than 2000000 constants");
 	jfr_chunk_deinit(&c);
 	maker_deinit(&m);

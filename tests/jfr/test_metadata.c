@@ -13,7 +13,7 @@ static void reads_classes(void **state)
 	size_t length;
 	struct err e = { 0 };
 	maker_begin(&m);
-	CHECK_OK(jfr_chunk_open(&c, maker_end(&m), &length, &e), &e);
+	CHECK_OK(jfr_chunk_open(&c, maker_end(&m), NULL, &length, &e), &e);
 	CHECK(c.classes.len == ARRAY_COUNT(maker_classes));
 	const struct jfr_class *k = &c.classes.v[jfr_class_find(&c, ID_STACK)];
 	CHECK_STR(k->name, "jdk.types.StackTrace");
@@ -73,7 +73,7 @@ static void refuses_classes(void **state)
 		maker_event_end(&m);
 		maker_patch(&m.out, 8, m.out.len);
 		maker_patch(&m.out, 24, at);
-		enum status s = jfr_chunk_open(&chunk, buf_view(&m.out), &length, &e);
+		enum status s = jfr_chunk_open(&chunk, buf_view(&m.out), NULL, &length, &e);
 		CHECK_CASE(c, s == c->want);
 		CHECK_CASE(c, strstr(e.text, c->name));
 		jfr_chunk_deinit(&chunk);

@@ -50,7 +50,7 @@ static void reads_texts(void **state)
 		struct err e = { 0 };
 		struct str text;
 		maker_begin(&m);
-		CHECK_OK(jfr_chunk_open(&c, maker_end(&m), &length, &e), &e);
+		CHECK_OK(jfr_chunk_open(&c, maker_end(&m), NULL, &length, &e), &e);
 		struct reader r = reader_over(k->bytes.p, k->bytes.len);
 		enum status s = jfr_text(&c, &r, &text);
 		CHECK_CASE(k, s == k->want);
@@ -71,7 +71,7 @@ static void bounds_objects(void **state)
 	size_t length;
 	struct err e = { 0 };
 	maker_begin(&m);
-	CHECK_OK(jfr_chunk_open(&c, maker_end(&m), &length, &e), &e);
+	CHECK_OK(jfr_chunk_open(&c, maker_end(&m), NULL, &length, &e), &e);
 	uint32_t class = jfr_class_find(&c, ID_FRAME);
 	struct jfr_class *k = &c.classes.v[class];
 	struct jfr_field *f = &c.fields.v[k->first_field];
