@@ -28,7 +28,8 @@ static const struct cli_option options[] = {
 		  "ending names." },
 	{ .name = "by", .kind = CLI_LIST, .separator = ',', .at = offsetof(struct query, by),
 	  .value = "LABEL,...",
-	  .help = "series: one series for each value of these labels. pprof: the labels to keep." },
+	  .help = "flamegraph: the values of this label stand below the root. series: one series for each "
+		  "value of these labels. pprof: the labels to keep." },
 	{ .name = "step", .kind = CLI_TEXT, .at = offsetof(struct query, step),
 	  .value = "DURATION", .help = "series: the time between two points." },
 	{ .name = "limit", .kind = CLI_TEXT, .at = offsetof(struct query, limit), .value = "N",
@@ -71,7 +72,7 @@ static bool flags_fit(const struct query *q)
 		bool is_set;
 		const char *reports, *instead;
 	} flags[] = {
-		{ "by", q->by.count > 0, "series pprof", "" },
+		{ "by", q->by.count > 0, "flamegraph series pprof", "" },
 		{ "step", q->step != NULL, "series", "" },
 		{ "limit", q->limit != NULL, "series",
 			"; a flame graph has --trim SHARE, and `firn top` a --limit" },

@@ -48,6 +48,7 @@ function troublesOf(m: Metrics): { text: string; value: number }[] {
 	);
 }
 
+/** oldestMs: 0 without samples, -1 while that is asked for. */
 function Figures({ m, oldestMs }: { m: Metrics; oldestMs: number }) {
 	const rate = useRate(m);
 	const days = (serverNow() - oldestMs) / 86_400_000;
@@ -60,7 +61,7 @@ function Figures({ m, oldestMs }: { m: Metrics; oldestMs: number }) {
 				{ name: "On disk", value: bytes(size), note: `${formatCount(parts)} ${parts === 1 ? "part" : "parts"}, ${formatCount(rows)} rows` },
 				{
 					name: "Oldest sample",
-					value: oldestMs > 0 ? `${formatLength(serverNow() - oldestMs)} ago` : "none",
+					value: oldestMs > 0 ? `${formatLength(serverNow() - oldestMs)} ago` : oldestMs < 0 ? "…" : "none",
 					note: oldestMs > 0 ? toLocalText(oldestMs) : "",
 				},
 				{ name: "Samples come in", value: perSecond(rate("firn_store_samples_total"), formatCount), note: `${formatCount(m.sum("firn_store_samples_total"))} since the start` },
@@ -86,7 +87,7 @@ export function Store(page: PageProps) {
 			{notYet(metrics, "the server's figures") ?? (
 				<Panel title="Samples" note={<>All figures: <a href="metrics">/metrics</a></>}>
 					<Stale query={metrics} />
-					<Figures m={metrics.data!} oldestMs={oldestMs} />
+					<Figures m={metrics.data!} oldestMs={types.data ? oldestMs : -1} />
 				</Panel>
 			)}
 			{known.length > 0 && (
