@@ -247,10 +247,10 @@ struct path {
 static uint32_t shared_frames(
 	const struct profile *p, const struct profile_stack *a, const struct profile_stack *b)
 {
-	const uint32_t *x = p->stack_locations.v + a->first + a->count;
-	const uint32_t *y = p->stack_locations.v + b->first + b->count;
+	const uint32_t *v = p->stack_locations.v; /* NULL where no stack has a frame */
+	size_t x = a->first + a->count, y = b->first + b->count;
 	uint32_t most = MIN(a->count, b->count), n = 0;
-	while (n < most && x[-1 - (ptrdiff_t)n] == y[-1 - (ptrdiff_t)n])
+	while (n < most && v[x - 1 - n] == v[y - 1 - n])
 		n++;
 	return n;
 }
@@ -258,12 +258,13 @@ static uint32_t shared_frames(
 static enum status add_stack(struct adding *a, const struct used_stack *u, struct path *path)
 {
 	const struct profile_stack *st = &a->p->stacks.v[u->id];
-	const uint32_t *end = a->p->stack_locations.v + st->first + st->count;
+	size_t end = st->first + st->count;
 	uint32_t n = path->of ? shared_frames(a->p, path->of, st) : 0;
 	enum status s = OK;
 	for (; s == OK && n < st->count; n++) {
 		uint32_t location;
-		s = translate_location(&a->symbols, end[-1 - (ptrdiff_t)n], &location);
+		s = translate_location(
+			&a->symbols, a->p->stack_locations.v[end - 1 - n], &location);
 		if (s == OK)
 			s = tables_add_node(a->t, path->nodes[n], location, &path->nodes[n + 1]);
 	}
