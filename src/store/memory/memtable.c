@@ -340,7 +340,7 @@ static void keep_unknown(struct adding *a)
 			a->used[kept++] = a->used[i];
 	a->used_count = kept;
 	if (kept > 1)
-		qsort_r(a->used, kept, sizeof(*a->used), by_outermost, (void *)a->p);
+		qsort_r(a->used, kept, sizeof(*a->used), by_outermost, (void *)(uintptr_t)a->p);
 }
 
 /* Add the stacks that were not found; another batch may have added some since then. */
