@@ -135,7 +135,8 @@ enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_ev
 	return OK;
 }
 
-/* Constants may come behind the events that name them: these are noted. */
+/* Reads the constants. An event may name a constant that comes behind it, so wanted events are only
+ * noted here. */
 static enum status read_events(struct jfr_chunk *c, bool (*wanted)(struct jfr_class *))
 {
 	struct jfr_event event;

@@ -33,7 +33,7 @@
 #define JFR_FIELDS_MAX 256u        /* of a class */
 #define JFR_STRINGS_MAX 1000000u   /* of the metadata of a chunk */
 #define JFR_CONSTANTS_MAX 2000000u /* of a chunk; some 100 bytes each */
-#define JFR_EVENTS_MAX 16000000u   /* of a chunk, of those that are read; 4 bytes each */
+#define JFR_EVENTS_MAX 16000000u   /* settings and samples of a chunk; each takes 4 bytes */
 /* Events read the constants that they name: so many times the length of a chunk, all together. */
 #define JFR_REREAD_FACTOR 8
 #define JFR_DEPTH_MAX 16 /* objects in objects */

@@ -33,7 +33,8 @@ static enum status read_elf(int fd, struct objfile **out, struct err *e)
 	return s;
 }
 
-/* A debug file has the headers of code, and the bytes of .plt at most: what lacks some is none. */
+/* An executable has the bytes of all its code. A debug file has the headers of code sections, and
+ * the bytes of .plt at most. */
 static bool has_code(const struct objfile *obj)
 {
 	const uint64_t code = SHF_ALLOC | SHF_EXECINSTR;

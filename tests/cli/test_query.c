@@ -56,6 +56,7 @@ static void refuses_what_does_nothing(void **state)
 	} cases[] = {
 		{ "query --limit 5", "--limit does nothing for --report flamegraph; a flame graph "
 				     "has --trim SHARE" },
+		{ "query --by comm", NULL },
 		{ "query --step 1s -o a.pb.gz", "--step does nothing for --report pprof\n" },
 		{ "query --report series --invert", "--invert does nothing for --report series" },
 		{ "query --report series --trim 0.1", "--trim does nothing for --report series" },

@@ -88,7 +88,7 @@ static void limits_tries(void **state)
 				buf_varint(&b, depth > 20000 ? 0 : 1);
 				buf_varint(&b, i + 1 < depth);
 			}
-			CHECK_OK(profile_init(&p, (size_t)64 << 20), &e);
+			CHECK_OK(profile_init(&p, (size_t)512 << 20), &e);
 			const struct text_case c = { "deep", f, buf_view(&b), "" };
 			CHECK(decode(&c, &p, &e) == E_LIMIT);
 			profile_deinit(&p);
