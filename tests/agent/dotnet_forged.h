@@ -45,7 +45,14 @@ static uint64_t forged_at(const void *p)
 
 /* The pointer to the header of the code lies 8 bytes in front of it, in memory that is really
  * there: so code of the heap is a distance from `base`, which is put where the heap begins. */
-static _Alignas(4096) uint8_t forged_code[FORGED_HEAP_BYTES];
+static uint8_t forged_room[2 * FORGED_HEAP_BYTES];
+
+/* The tree's last level has one entry for each FORGED_HEAP_BYTES: the heap lies in one of them,
+ * wherever the room was loaded. */
+static uint8_t *forged_code(void)
+{
+	return forged_room + -(uintptr_t)forged_room % FORGED_HEAP_BYTES;
+}
 
 static void forged_tree(uint64_t address, const void *fragment)
 {
@@ -70,7 +77,7 @@ static uint64_t forged_make(unsigned version)
 		unsigned assembly, image, buckets;
 	} places[] = { { 272, 1152, 448 }, { 280, 984, 448 }, { 216, 704, 376 } };
 	memset(&forged, 0, sizeof(forged));
-	uint64_t base = forged_at(forged_code);
+	uint64_t base = forged_at(forged_code());
 	forged_tree(base, &forged.fragments[0]);
 	forged.fragments[0] = (struct forged_fragment){ 0, base, base + FORGED_HEAP_BYTES,
 		forged_at(&forged.sections[0]) };
@@ -82,7 +89,7 @@ static uint64_t forged_make(unsigned version)
 	memcpy(forged.heap, heap, sizeof(heap));
 	forged.map[0x1860 / 256] = 1u << (28 - 4 * (0x1860 / 32 % 8));
 	uint64_t header = forged_at(forged.header);
-	memcpy(forged_code + 0x1858, &header, sizeof(header));
+	memcpy(forged_code() + 0x1858, &header, sizeof(header));
 	forged.header[3] = forged_at(&forged.chunk.method[4]);
 	const uint32_t unwind[] = { 1, 0x1860, 0x19d0 };
 	memcpy(&forged.header[4], unwind, sizeof(unwind));

@@ -20,7 +20,7 @@ static int find(unsigned version, uint64_t address)
 
 static uint64_t base(void)
 {
-	return forged_at(forged_code);
+	return forged_at(forged_code());
 }
 
 static void finds_code_of_a_heap(void **state)
@@ -51,7 +51,7 @@ static void takes_the_nearest_beginning(void **state)
 	(void)state;
 	forged_make(8);
 	uint64_t header = forged_at(forged.header);
-	memcpy(forged_code + 0x1894 - 8, &header, sizeof(header));
+	memcpy(forged_code() + 0x1894 - 8, &header, sizeof(header));
 	forged.map[0x18] |= 6u << (28 - 4 * 4); /* 0x1880 + 5 words */
 	assert_int_equal(find(8, base() + 0x1893), 0);
 	CHECK(code.start == base() + 0x1860);
@@ -63,8 +63,8 @@ static void knows_what_has_no_method(void **state)
 {
 	(void)state;
 	forged_make(8);
-	forged_code[0x1858] = 4;
-	memset(forged_code + 0x1859, 0, 7);
+	forged_code()[0x1858] = 4;
+	memset(forged_code() + 0x1859, 0, 7);
 	assert_int_equal(find(8, base() + 0x1870), 0);
 	CHECK(code.is_stub && !code.metadata && code.start == base() + 0x1860);
 	forged_make(8);

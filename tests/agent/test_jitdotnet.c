@@ -38,7 +38,7 @@ static struct str name_at(uint64_t address)
 static void names_what_is_wanted(void **state)
 {
 	(void)state;
-	uint64_t base = forged_at(forged_code);
+	uint64_t base = forged_at(forged_code());
 	assert_int_equal(look(), 0);
 	forged.chunk.method[7] = 7; /* made at run time */
 	for (int i = 0; i < 3; i++)
@@ -59,7 +59,7 @@ static void names_what_is_wanted(void **state)
 static void leaves_nameless_what_says_nothing(void **state)
 {
 	(void)state;
-	uint64_t base = forged_at(forged_code);
+	uint64_t base = forged_at(forged_code());
 	jitdotnet_want(&d, base + 0x1870); /* its metadata have no tables */
 	jitdotnet_want(&d, 16);
 	CHECK(look() > 0);
