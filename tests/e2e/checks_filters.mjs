@@ -94,6 +94,12 @@ export const filterChecks = {
 			const names = await page.locator("tbody tr .cell-name").allTextContents();
 			return { ok: names.some((n) => n.trim() === "native" || n.trim() === "kernel"), said: names.join(", ") };
 		}, "runtimes");
+		assert.equal(await page.locator("th.cell-name").textContent().then((t) => t.trim()), "Runtime");
+		assert.equal(await page.locator("th.cell-binary").isVisible(), false);
+		await page.locator("tbody tr").filter({ hasText: /^native/ }).first().click({ button: "right" });
+		await page.getByRole("menuitem", { name: "Only stacks through it" }).click();
+		await until(async () => ({ ok: filters(page)[0] === 'only:runtime:"native"', said: page.url() }), "a filter of the runtime");
+		await until(async () => ({ ok: Number(await rows()) > 1, said: await rows() }), "which leaves its stacks");
 		await page.locator("[title='Bars are functions again']").click();
 		await waitParameter(page, "group", null);
 	},

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { apiUrl } from "../src/api/client.ts";
-import { decodeFlame } from "../src/api/decode.ts";
+import { decodeFlame, decodeTop } from "../src/api/decode.ts";
 import { answerOf } from "./make.ts";
 
 const good = () => answerOf([["a", "b"], ["a", "c"], ["d"]]);
@@ -50,4 +50,12 @@ test("a question becomes a URL", () => {
 	assert.equal(apiUrl("api/x", {}), "api/x");
 	const url = apiUrl("api/x", { query: 'a{b="c&d"}', by: ["e", "f"], limit: 3, none: undefined });
 	assert.equal(url, "api/x?query=a%7Bb%3D%22c%26d%22%7D&by=e&by=f&limit=3");
+});
+
+test("the runtimes of a table have the names that the graph uses", () => {
+	const row = { name: "main", binary: "", file: "", self: 1, total: 1 };
+	const kinds = ["", "native", "kernel", "cpython", "v8js", "dotnet", "marker", "lua", "of a later server"];
+	const { rows } = decodeTop({ unit: "count", total: 1, rows: kinds.map((kind) => ({ ...row, kind })) });
+	const names = ["", "native", "kernel", "Python", "JavaScript", ".NET", "marker", "Lua", ""];
+	assert.deepEqual(rows.map((r) => r.kind), names);
 });

@@ -14,7 +14,7 @@ function textOf(node: unknown): string {
 
 test("a link with a time range that is not valid says so", async () => {
 	Object.assign(globalThis, { location: { search: "" }, window: { addEventListener: () => {} } });
-	const { BadRange } = await import("../src/view/Empty.tsx");
+	const { BadRange } = await import("../src/view/Blank.tsx");
 	const text = textOf(BadRange({ problem: "not a time: \"abc\"", state: parseUrl("?from=abc") }));
 	assert.match(text, /^This link's time range is not valid/);
 	assert.match(text, /not a time: "abc"\. The link asks for samples from abc to now/);

@@ -31,6 +31,7 @@ test("services: what was before the range is apart from it, the rest comes last"
 	);
 	assert.equal(sparkline([0, 2]), "0.0,23.0 100.0,1.0");
 	assert.equal(sparkline([0]), "0.0,23.0");
+	assert.equal(sparkline([0, 0, 4, 2], 2), "66.7,1.0 100.0,12.0");
 });
 
 const row = (name: string, binary: string, kind: string, self: number): Row => ({

@@ -3,7 +3,7 @@
 import type { Flame } from "../model/flame.ts";
 import type { Mark } from "../model/marks.ts";
 import { learnClock } from "./clock.ts";
-import { decodeFlame } from "./decode.ts";
+import { decodeFlame, decodeTop } from "./decode.ts";
 import type { Agent, Discovery, FlameAnswer, InstructionsAnswer, Job, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
 
 /** An answer that is an error. `status` 0: the server was not reached. */
@@ -199,8 +199,8 @@ export async function getReason(q: Question, signal: AbortSignal): Promise<strin
 }
 
 /** The functions, by self value. */
-export function getTop(q: Question, limit: number, signal: AbortSignal): Promise<TopAnswer> {
-	return get("api/top", { ...q, limit }, signal);
+export async function getTop(q: Question, limit: number, signal: AbortSignal): Promise<TopAnswer> {
+	return decodeTop(await get("api/top", { ...q, limit }, signal));
 }
 
 /** Asks in a way that changes something on the server. */

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Answers from outside become checked columns: a broken one is an error with a sentence. */
 import { buildFlame, type Flame } from "../model/flame.ts";
-import type { FlameAnswer } from "./types.ts";
+import { kindOfName } from "../model/kinds.ts";
+import type { FlameAnswer, TopAnswer } from "./types.ts";
 
 /** Nodes of a graph that the page takes. */
 export const NODES_MAX = 4_194_304;
@@ -92,4 +93,9 @@ function checkOrder(parent: Int32Array): void {
 			fail(`node ${i} is not in depth-first order`);
 		}
 	}
+}
+
+/** A table, with its runtimes as the page calls them. */
+export function decodeTop(answer: TopAnswer): TopAnswer {
+	return { ...answer, rows: answer.rows.map((row) => ({ ...row, kind: kindOfName(row.kind) })) };
 }

@@ -44,11 +44,12 @@ export function servicesOf(
 		.sort((a, b) => Number(a.other) - Number(b.other) || b.sum - a.sum);
 }
 
-/** The points of a line in a box of 100 × 24, for an SVG. */
-export function sparkline(points: readonly number[]): string {
+/** The last `known` points as a line in a box of 100 × 24, for an SVG: before them nothing was recorded. */
+export function sparkline(points: readonly number[], known = points.length): string {
 	const max = points.reduce((a, b) => Math.max(a, b), 0) || 1;
 	const step = points.length > 1 ? 100 / (points.length - 1) : 0;
-	return points.map((v, i) => `${(i * step).toFixed(1)},${(23 - (v / max) * 22).toFixed(1)}`).join(" ");
+	const line = points.map((v, i) => `${(i * step).toFixed(1)},${(23 - (v / max) * 22).toFixed(1)}`);
+	return line.slice(-Math.max(2, known)).join(" ");
 }
 
 /** Why code has no names. */

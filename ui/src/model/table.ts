@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** The table of functions: rows, order, filter. */
-import { type Flame, Kind } from "./flame.ts";
+import type { Flame } from "./flame.ts";
+import { kindName } from "./kinds.ts";
 import type { Field, Matcher } from "./search.ts";
 import { type Scale, scaleFor } from "./units.ts";
 
@@ -55,7 +56,7 @@ function newRow(f: Flame, i: number): Row {
 		name: f.strings[f.name[i]!] ?? "",
 		binary: f.strings[f.binary[i]!] ?? "",
 		file: f.strings[f.file[i]!] ?? "",
-		kind: f.kind[i] === Kind.kernel ? "kernel" : f.kind[i] === Kind.marker ? "marker" : "native",
+		kind: kindName(f.kind[i]!),
 		self: 0,
 		total: 0,
 	};

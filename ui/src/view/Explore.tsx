@@ -13,14 +13,15 @@ import { isLive, rangeName } from "../model/time.ts";
 import { meaningOf } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
 import codeStyle from "../style/code.lazy.css";
-import { BadRange, Loading, NoAnswer, NoSamples, NoType, NotThere, Problem, Waiting } from "./Empty.tsx";
-import { NoneLeft } from "./Filters.tsx";
+import { Loading, NoAnswer, Problem, Waiting } from "./Empty.tsx";
 import { FlamePanel } from "./FlamePanel.tsx";
 import { Lazy, lazy } from "./Lazy.tsx";
 import { Timeline } from "./Timeline.tsx";
 import { TopBar } from "./TopBar.tsx";
 
 const CodeView = lazy(() => import("./more.tsx"), (m) => m.CodeView, codeStyle);
+const Nothing = lazy(() => import("./more.tsx"), (m) => m.Nothing);
+const BadRange = lazy(() => import("./more.tsx"), (m) => m.BadRange);
 
 /** What Esc takes back, one step at a time: what was added last is the narrowest. */
 function stepBack(): void {
@@ -87,33 +88,8 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 			</section>
 		);
 	}
-	if (flame.data.total <= 0 && (data.whole?.total ?? 0) > 0) {
-		return (
-			<section class="panel profile">
-				<NoneLeft />
-			</section>
-		);
-	}
-	if (flame.data.total <= 0 && data.type?.last === 0) {
-		return (
-			<section class="panel profile">
-				<NoType type={data.type.type} data={data} />
-			</section>
-		);
-	}
-	if (flame.data.total <= 0) {
-		return (
-			<section class="panel profile">
-				<NoSamples state={state} data={data} />
-			</section>
-		);
-	}
-	if (!shown) {
-		return (
-			<section class="panel profile">
-				<NotThere name={state.focus} />
-			</section>
-		);
+	if (flame.data.total <= 0 || !shown) {
+		return <Lazy of={Nothing} data={data} state={state} />;
 	}
 	if (state.code && data.question) {
 		return <Lazy of={CodeView} code={state.code} data={data} question={data.question} />;
@@ -161,7 +137,7 @@ function Body({ data, state, theme }: { data: Data; state: State; theme: Theme }
 	if (data.problem !== "") {
 		return (
 			<main class="waiting">
-				<BadRange problem={data.problem} state={state} />
+				<Lazy of={BadRange} problem={data.problem} state={state} />
 			</main>
 		);
 	}

@@ -208,18 +208,3 @@ export function FilterButton({ state }: { state: State }) {
 		</Popover>
 	);
 }
-
-/** Where the filters leave nothing of what there is. */
-export function NoneLeft() {
-	return (
-		<div class="blank in-panel" role="status" data-testid="none-left">
-			<h1>The filters leave nothing</h1>
-			<p>There are samples in this time, but no stack passes all filters.</p>
-			<div class="blank-ways">
-				<button type="button" class="button primary" onClick={() => go({ filters: [], group: "function" })}>
-					Without filters
-				</button>
-			</div>
-		</div>
-	);
-}

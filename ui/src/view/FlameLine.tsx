@@ -32,6 +32,7 @@ export function FlameLine(props: {
 				<Breadcrumb flame={flame} zoom={zoom} zoomTo={zoomTo} />
 			) : (
 				!seen &&
+				state.group === "function" &&
 				state.focus === "" && (
 					<p class="hint">
 						{state.invert

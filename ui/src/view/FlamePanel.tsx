@@ -232,6 +232,7 @@ export function FlamePanel(props: { data: Data; flame: Flame; state: State; them
 					<TopTable
 						rows={rows}
 						unit={flame.unit}
+						group={state.group}
 						whole={whole}
 						theme={theme}
 						words={words}

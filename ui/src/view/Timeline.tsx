@@ -233,7 +233,7 @@ export function Timeline(props: {
 					ref={root}
 					tabIndex={0}
 					role="application"
-					data-error={answer ? undefined : data.series.error?.message}
+					data-error={answer || data.series.error?.status === 400 ? undefined : data.series.error?.message}
 					aria-label={`Use over time by ${by || "nothing"}. Arrow keys move the selected range.`}
 					data-from={toApiTime(span.fromMs)}
 					onKeyDown={(e) => grid && moveSelect(e, grid, span)}

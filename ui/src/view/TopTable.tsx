@@ -14,6 +14,7 @@ import {
 	type SortKey,
 	visibleRows,
 } from "../model/table.ts";
+import type { Group } from "../model/filter.ts";
 import { formatCount, formatExact, formatIn, formatShare } from "../model/units.ts";
 import { binaryText, type Words } from "../model/words.ts";
 import { Cut } from "./Cut.tsx";
@@ -47,6 +48,8 @@ interface TableProps {
 	/** null: not known yet. */
 	rows: readonly Row[] | null;
 	unit: string;
+	/** What a row is. */
+	group: Group;
 	/** What 100 % is. */
 	whole: number;
 	theme: Theme;
@@ -123,7 +126,10 @@ function TableRow(props: {
 	);
 }
 
-function Head({ sort, unit }: { sort: Sort; unit: string }) {
+/** What a row is, in words. */
+const GROUPED: Partial<Record<Group, string>> = { binary: "Binary", file: "File", runtime: "Runtime" };
+
+function Head({ sort, unit, group }: { sort: Sort; unit: string; group: Group }) {
 	return (
 		<thead>
 			<tr>
@@ -139,7 +145,7 @@ function Head({ sort, unit }: { sort: Sort; unit: string }) {
 							class="bare"
 							onClick={() => go({ sort: formatSort(nextSort(sort, h.key)) }, "replace")}
 						>
-							{h.name}
+							{(h.key === "name" && GROUPED[group]) || h.name}
 							{h.class === "cell-value" && unit && <span class="head-unit">{unit}</span>}
 							<span class="sort-mark">
 								{sort.key === h.key ? (sort.descending ? "▼" : "▲") : ""}
@@ -214,8 +220,8 @@ export function TopTable(props: TableProps) {
 			onKeyDown={onKeyDown}
 			onMouseLeave={() => props.onHover("")}
 		>
-			<table class="top" aria-rowcount={arranged.length + 1}>
-				<Head sort={sort} unit={self.scale.name} />
+			<table class={`top ${GROUPED[props.group] ? "grouped" : ""}`} aria-rowcount={arranged.length + 1}>
+				<Head sort={sort} unit={self.scale.name} group={props.group} />
 				<tbody style={{ height: `${arranged.length * ROW_PX}px` }}>
 					{arranged.slice(first, last).map((row, i) => (
 						<TableRow

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { copyText } from "../app/copy.ts";
 import { go, stateNow } from "../app/store.ts";
-import type { Op } from "../model/filter.ts";
+import type { FilterField, Op } from "../model/filter.ts";
 import { type Flame, nodeBinary, nodeName, pathTo } from "../model/flame.ts";
 import { addFilter } from "./Filters.tsx";
 import type { MenuItem } from "./Menu.tsx";
@@ -16,7 +16,8 @@ function openSandwich(name: string): void {
 
 /** The way to its source, where the symbols name a file, or else to its instructions. */
 function sourceItems(name: string, binary: string, file: string): MenuItem[] {
-	if ((file === "" && binary === "") || stateNow().page === "compare") {
+	const { group, page } = stateNow();
+	if ((file === "" && binary === "") || group === "binary" || page === "compare") {
 		return [];
 	}
 	const asm = file === "";
@@ -36,8 +37,11 @@ function fileOf(f: Flame, name: string, binary: string): string {
 
 /** What can be done with a function, wherever it occurs. */
 export function functionItems(name: string, binary: string, file = ""): MenuItem[] {
-	const filter = (op: Op, field: "name" | "binary", text: string) => () =>
-		addFilter({ op, field, text: exactly(text) });
+	const { group } = stateNow();
+	// a bar may be a group: the kernel's frames are one in each, and so are those of a binary without files
+	const isOne = group === "function" || group === "label";
+	const own = isOne ? "name" : name === "kernel" ? "runtime" : group === "file" && file === "" ? "binary" : group;
+	const filter = (op: Op, field: FilterField, text: string) => () => addFilter({ op, field, text: exactly(text) });
 	const items: MenuItem[] = [
 		{ name: "Callers and callees", hint: "s", run: () => openSandwich(name) },
 		{
@@ -50,12 +54,12 @@ export function functionItems(name: string, binary: string, file = ""): MenuItem
 		},
 		{ name: "Mark it everywhere", run: () => go({ mark: name }, "replace") },
 		{ name: "Search for it", run: () => go({ search: exactly(name) }, "replace") },
-		{ name: "Only stacks through it", hint: "o", run: filter("only", "name", name) },
+		{ name: "Only stacks through it", hint: "o", run: filter("only", own, name) },
 		...sourceItems(name, binary, file),
-		{ name: "Drop stacks with it", hint: "d", run: filter("drop", "name", name) },
-		{ name: "Hide its frames", hint: "h", run: filter("hide", "name", name) },
+		{ name: "Drop stacks with it", hint: "d", run: filter("drop", own, name) },
+		{ name: "Hide its frames", hint: "h", run: filter("hide", own, name) },
 	];
-	if (binary !== "" && binary.length < 60) {
+	if (isOne && binary !== "" && binary.length < 60) {
 		items.push(
 			{ name: `Only stacks through ${binary}`, run: filter("only", "binary", binary) },
 			{ name: `Hide frames of ${binary}`, run: filter("hide", "binary", binary) },

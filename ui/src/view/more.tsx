@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** Views that are fetched together when one of them is opened: each further file would cost the first view more. */
+export { BadRange, Nothing } from "./Blank.tsx";
 export { CallGraphView } from "./calls/CallGraph.tsx";
 export { Help } from "./Help.tsx";
 export { Builder } from "./builder/Builder.tsx";

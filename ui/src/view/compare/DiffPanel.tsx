@@ -14,7 +14,7 @@ import type { State } from "../../model/url.ts";
 import { formatChange, paintDiff } from "../../model/verdict.ts";
 import { Words } from "../../model/words.ts";
 import { Breadcrumb } from "../Breadcrumb.tsx";
-import { NotThere } from "../Empty.tsx";
+import { NotThere } from "../Blank.tsx";
 import { FilterButton, FilterChips } from "../Filters.tsx";
 import { FlameGraph } from "../FlameGraph.tsx";
 import { DIRECTIONS, useMarks, VIEWS } from "../FlamePanel.tsx";

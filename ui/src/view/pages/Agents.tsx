@@ -20,6 +20,8 @@ const REFRESH_MS = 5000;
 const LATE_MS = 60_000;
 /** Rows that the runtimes of a host are found in. */
 const ROWS_MAX = 5000;
+/** Runtimes that a row says; the others are in its title. */
+const RUNTIMES_MAX = 8;
 
 const LOSSES: Record<string, string> = {
 	ring: "no room on their way from the kernel",
@@ -91,7 +93,7 @@ function Runtimes({ node, type }: { node: string; type: string }) {
 	return (
 		<span title={shown.map((r) => `${r.kind} ${formatShare(r.self, all)}`).join("\n")}>
 			{shown
-				.slice(0, 4)
+				.slice(0, RUNTIMES_MAX)
 				.map((r) => `${r.kind} ${formatShare(r.self, all)}`)
 				.join(", ") || "no samples in 15 minutes"}
 		</span>

@@ -14,7 +14,8 @@ import { orderLabels } from "../../model/types.ts";
 import { formatCount, formatRate, type Rate, rateOf } from "../../model/units.ts";
 import { formatUrl, joinQuery, type State } from "../../model/url.ts";
 import { formatChange } from "../../model/verdict.ts";
-import { BadRange, Waiting } from "../Empty.tsx";
+import { BadRange } from "../Blank.tsx";
+import { Waiting } from "../Empty.tsx";
 import { RangePicker } from "../RangePicker.tsx";
 import { TypePicker } from "../TopBar.tsx";
 import { Frame, notYet, type PageProps, Panel, ShareBar, Stale, Table } from "./Frame.tsx";
@@ -85,7 +86,7 @@ function ServiceRow(props: {
 			</td>
 			<td>
 				<svg class="spark" viewBox="0 0 100 24" preserveAspectRatio="none" aria-hidden="true">
-					<polyline points={sparkline(service.points)} />
+					<polyline points={sparkline(service.points, steps)} />
 				</svg>
 			</td>
 			<td class="number">{formatRate(delta ? service.sum * rate.factor : service.sum / steps, rate)}</td>
