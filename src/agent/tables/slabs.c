@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Each chunk has a bitmap of its units. A blob goes to the chunk that took the last one, or else
- * to the first chunk with a run that is long enough.
+ * to the first chunk with a run that is long enough. Mappings lie in the order in which they were
+ * asked for: who copies from one chunk to another has both, although the first was mapped long
+ * before.
  */
 #include "agent/tables/slabs.h"
 
@@ -10,6 +12,7 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -114,31 +117,31 @@ uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab)
 	return units * BLOB_UNIT_BYTES;
 }
 
-static uint8_t *find_mapped(const struct slabs *s, uint32_t chunk)
+/* The place of a chunk; without one, the last place. */
+static uint32_t find_mapped(const struct slabs *s, uint32_t chunk)
 {
-	for (uint32_t i = 0; i < CHUNKS_MAPPED_MAX; i++) {
-		if (s->mapped[i].memory && s->mapped[i].chunk == chunk)
-			return s->mapped[i].memory;
-	}
-	return NULL;
+	uint32_t i = 0;
+	while (i < CHUNKS_MAPPED_MAX - 1 && !(s->mapped[i].memory && s->mapped[i].chunk == chunk))
+		i++;
+	return i;
 }
 
 enum status slabs_map(struct slabs *s, const struct blob *b, uint8_t **out, struct err *e)
 {
-	uint8_t *memory = find_mapped(s, b->chunk);
-	if (!memory) {
+	uint32_t place = find_mapped(s, b->chunk);
+	struct slab_mapping found = s->mapped[place];
+	if (!found.memory || found.chunk != b->chunk) {
 		off_t at = (off_t)(b->chunk % SLAB_CHUNKS) * SLAB_CHUNK_BYTES;
 		void *p = mmap(NULL, SLAB_CHUNK_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
 			s->fds[blob_slab(b)], at);
 		if (p == MAP_FAILED)
 			return err_os(e, "cannot share the memory of an eBPF map");
-		unmap(s, s->mapped_next);
-		memory = p;
-		s->mapped[s->mapped_next].chunk = b->chunk;
-		s->mapped[s->mapped_next].memory = memory;
-		s->mapped_next = (s->mapped_next + 1) % CHUNKS_MAPPED_MAX;
+		unmap(s, place);
+		found = (struct slab_mapping){ b->chunk, p };
 	}
-	*out = memory + (size_t)b->start * BLOB_UNIT_BYTES;
+	memmove(&s->mapped[1], &s->mapped[0], place * sizeof(s->mapped[0]));
+	s->mapped[0] = found;
+	*out = found.memory + (size_t)b->start * BLOB_UNIT_BYTES;
 	return OK;
 }
 

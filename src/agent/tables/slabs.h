@@ -16,7 +16,7 @@
 #define BLOB_UNIT_BYTES 8
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
 
-/* At a time; the one that was mapped first gives way. */
+/* At a time; the one that was asked for longest ago gives way. */
 #define CHUNKS_MAPPED_MAX 16
 
 struct blob {
@@ -30,13 +30,12 @@ struct slabs {
 	uint32_t max;
 	uint32_t count;
 	int fds[SLABS_MAX];
-	struct {
+	struct slab_mapping {
 		uint32_t chunk;
-		uint8_t *memory; /* NULL: none */
-	} mapped[CHUNKS_MAPPED_MAX];
-	uint32_t mapped_next;  /* place of the next one */
-	struct bitmap *chunks; /* of all slabs there may be; SLAB_CHUNKS each */
-	uint32_t hint;         /* the chunk where the last blob went */
+		uint8_t *memory;     /* NULL: none */
+	} mapped[CHUNKS_MAPPED_MAX]; /* the last one that was asked for first */
+	struct bitmap *chunks;       /* of all slabs there may be; SLAB_CHUNKS each */
+	uint32_t hint;               /* the chunk where the last blob went */
 };
 
 /* Slabs that a budget allows; at least one. */
