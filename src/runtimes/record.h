@@ -196,9 +196,12 @@ struct perl_layout {
 #define V8_FUNCTION_TYPES 24
 
 struct v8_layout {
-	__u32 builtins[2];     /* file offsets: V8's own code from, to */
-	__u32 entry[2];        /* the same of what begins a function in the interpreter */
-	__u32 handlers[2];     /* and of what executes its instructions */
+	__u32 builtins[2]; /* file offsets: V8's own code from, to */
+	__u32 entry[2];    /* the same of what begins a function in the interpreter */
+	__u32 handlers[2]; /* and of what executes its instructions */
+	/* Where a thread's Isolate is, from the thread pointer on, which has the table of codes; 0:
+	 * the root variable leads to it. */
+	__s32 isolate_at;
 	__s16 frame_bytecodes; /* from the frame pointer on; what comes below it is the offset */
 	__u16 function_shared; /* JSFunction's SharedFunctionInfo */
 	__u16 shared_name;     /* of a SharedFunctionInfo: a String or ScopeInfo */
@@ -216,7 +219,7 @@ struct v8_layout {
 	__u16 type_function;   /* the first one */
 	__u16 type_shared, type_script, type_scope, type_bytecodes, type_code;
 	/* Of code that V8 has made. */
-	__u16 function_code;     /* JSFunction's Code; 0: by the table at the root variable */
+	__u16 function_code;     /* JSFunction's Code; 0: by the table of codes */
 	__u16 function_feedback; /* its FeedbackCell */
 	__u16 code_deopt;        /* of a Code: DeoptimizationData */
 	__u16 code_table;        /* its table of places */
@@ -225,7 +228,8 @@ struct v8_layout {
 	__u16 code_bytes;        /* u32, how many */
 	__u16 deopt_literals;    /* of DeoptimizationData: functions that were put into it */
 	__u16 deopt_inlining;    /* and where */
-	__u16 dispatch;          /* to the table of codes, from what the root variable points to */
+	__u16 dispatch; /* of the Isolate, or of what the root variable points to: the table of
+			   codes */
 };
 
 /* What is told of a function in front of its table of places. Words as they lie in memory. */

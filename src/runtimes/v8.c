@@ -15,6 +15,11 @@
 #include <elf.h>
 #include <string.h>
 
+/* What a user can do about a V8 that cannot be walked. */
+#define WITHOUT                                                       \
+	"its functions have names with V8's flags --perf-basic-prof " \
+	"--interpreted-frames-native-stack only"
+
 #define VERSION(major, minor) ((uint16_t)((major) << 8 | (minor)))
 
 enum constant {
@@ -76,9 +81,12 @@ enum symbol {
 /* In the table of local symbols. The last three are one thing: its name by version. */
 enum builtin {
 	BUILTIN_ENTRY,
-	BUILTIN_DISPATCH, /* no builtin: what returns the address of the table of codes */
+	/* No builtins: what returns the address of the table of codes, by its place. */
+	BUILTIN_DISPATCH,
+	BUILTIN_DISPATCH_OF_ISOLATE,
 	BUILTIN_FIRST_HANDLER,
 	BUILTIN_LAST_HANDLER,
+	BUILTIN_LAST_HANDLER_14, /* to 14.1 it is the last but one */
 	BUILTIN_ALL,
 	BUILTIN_COUNT = BUILTIN_ALL + 3
 };
@@ -224,6 +232,25 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	       type_of(v[TYPE_CODE], &l->type_code);
 }
 
+/* Where a thread's Isolate is, from the thread pointer on; 0: it is not told by an instruction of
+ * v8::Isolate::GetCurrent(): mov %fs:OFFSET, %rax. */
+static int32_t find_isolate(const struct objfile *obj)
+{
+	struct runtime_symbol function = { .name = "_ZN2v87Isolate10GetCurrentEv" };
+	uint8_t code[16];
+	int32_t offset;
+	if (symbols_find(obj, SHT_DYNSYM, &function, 1, NULL) != OK || !function.address ||
+		bytes_at(obj, function.address, code, sizeof(code), NULL) != OK)
+		return 0;
+	for (size_t at = 0; at + 9 <= sizeof(code); at++) {
+		if (memcmp(code + at, "\x64\x48\x8b\x04\x25", 5) == 0) {
+			memcpy(&offset, code + at + 5, sizeof(offset));
+			return offset;
+		}
+	}
+	return 0;
+}
+
 /* From 13 on a function has a number, by which a table leads to its code. The function that tells
  * where the table is begins with: mov VARIABLE(%rip), %rax; mov OFFSET(%rax), %rax. */
 static uint64_t find_dispatch(
@@ -245,6 +272,21 @@ static uint64_t find_dispatch(
 	return function->address + 7 + (uint64_t)(int64_t)distance;
 }
 
+/* In 14.6 the Isolate has the table, and the function begins with: mov OFFSET(%rdi), %rax. */
+static void find_dispatch_of_isolate(
+	const struct objfile *obj, const struct runtime_symbol *function, struct v8_layout *l)
+{
+	uint8_t code[8];
+	uint32_t offset;
+	if (!function->address || bytes_at(obj, function->address, code, sizeof(code), NULL) != OK)
+		return;
+	memcpy(&offset, code + 3, sizeof(offset));
+	if (memcmp(code, "\x48\x8b\x87", 3) != 0 || offset > UINT16_MAX || offset % 8)
+		return;
+	l->isolate_at = find_isolate(obj);
+	l->dispatch = l->isolate_at ? (uint16_t)offset : 0;
+}
+
 /* Where V8's own code lies in the file. */
 static enum status place_builtins(
 	const struct objfile *obj, struct runtime_record *r, struct err *e)
@@ -253,16 +295,19 @@ static enum status place_builtins(
 		[BUILTIN_ENTRY] = { .name = "Builtins_InterpreterEntryTrampoline" },
 		[BUILTIN_DISPATCH] = { .name = "_ZN2v88internal17ExternalReference25js_"
 					       "dispatch_table_addressEv" },
+		[BUILTIN_DISPATCH_OF_ISOLATE] = { .name = "_ZN2v88internal17ExternalReference25js_"
+							  "dispatch_table_addressEPNS0_7IsolateE" },
 		[BUILTIN_FIRST_HANDLER] = { .name = "Builtins_WideHandler" },
 		[BUILTIN_LAST_HANDLER] = { .name = "Builtins_AbortExtraWideHandler" },
+		[BUILTIN_LAST_HANDLER_14] = { .name = "Builtins_IncBlockCounterExtraWideHandler" },
 		[BUILTIN_ALL] = { .name = "v8_Default_embedded_blob_code_data_" },
 		[BUILTIN_ALL + 1] = { .name = "Builtins_DeoptimizationEntry_Eager" },
 		[BUILTIN_ALL + 2] = { .name = "Builtins_RecordWrite" },
 	};
 	struct v8_layout *l = &r->layout.v8;
 	enum status s = symbols_find(obj, SHT_SYMTAB, b, BUILTIN_COUNT, e);
-	if (s == OK && !b[BUILTIN_DISPATCH].address)
-		s = symbols_find(obj, SHT_DYNSYM, b + BUILTIN_DISPATCH, 1, e);
+	if (s == OK)
+		s = symbols_find(obj, SHT_DYNSYM, b + BUILTIN_DISPATCH, 2, e);
 	if (s != OK)
 		return s;
 	struct v8_builtins found;
@@ -276,17 +321,39 @@ static enum status place_builtins(
 	place_function(obj, &b[BUILTIN_ENTRY], l->entry);
 	place_function(obj, &b[BUILTIN_FIRST_HANDLER], l->handlers);
 	place_function(obj, &b[BUILTIN_LAST_HANDLER], last);
+	if (!last[1])
+		place_function(obj, &b[BUILTIN_LAST_HANDLER_14], last);
 	for (int i = 0; i < 3 && !l->builtins[0]; i++)
 		place_function(obj, &b[BUILTIN_ALL + i], l->builtins);
 	if (!l->entry[0] || !l->handlers[0] || !last[1] || !l->builtins[0])
-		return err_set(e, E_UNSUPPORTED, "%s: V8 whose builtins were not found",
-			objfile_name(obj));
+		return err_set(e, E_UNSUPPORTED,
+			"%s: V8 %u.%u whose own code (its builtins) is not found; " WITHOUT,
+			objfile_name(obj), r->version >> 8, r->version & 255);
 	l->handlers[1] = last[1];
 	l->builtins[1] = last[1];
 	uint64_t root = find_dispatch(obj, &b[BUILTIN_DISPATCH], l);
+	find_dispatch_of_isolate(obj, &b[BUILTIN_DISPATCH_OF_ISOLATE], l);
 	if (!root)
 		root = b[BUILTIN_ENTRY].address;
 	return place_root(obj, root, b[BUILTIN_ENTRY].address, r, e);
+}
+
+/* Says what is missing, and what can be had without it. */
+static enum status not_described(const struct objfile *obj, uint16_t version,
+	const int32_t values[CONSTANT_COUNT], struct err *e)
+{
+	for (int i = 0; i < CONSTANT_COUNT; i++) {
+		bool is_told = values[i] != 0 || i == BYTECODES_DATA || i == SCRIPT_SOURCE;
+		if (!is_told)
+			return err_set(e, E_UNSUPPORTED,
+				"%s: V8 %u.%u without the constant %s, which debuggers need, "
+				"too; " WITHOUT,
+				objfile_name(obj), version >> 8, version & 255,
+				constant_names[i][0]);
+	}
+	return err_set(e, E_UNSUPPORTED,
+		"%s: V8 %u.%u has its objects laid out in a way that is not known; " WITHOUT,
+		objfile_name(obj), version >> 8, version & 255);
 }
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
@@ -305,9 +372,7 @@ enum status v8_find(const struct objfile *obj, struct runtime_record *out, struc
 	if (!values[FRAME_BYTECODES]) /* to 9.x it is not told */
 		values[FRAME_BYTECODES] = r.version < VERSION(9, 0) ? -24 : -32;
 	if (!fill(&r.layout.v8, values, fixed))
-		return err_set(e, E_UNSUPPORTED,
-			"%s: V8 %u.%u does not describe itself as it should", objfile_name(obj),
-			r.version >> 8, r.version & 255);
+		return not_described(obj, r.version, values, e);
 	s = place_builtins(obj, &r, e);
 	if (s != OK)
 		return s;

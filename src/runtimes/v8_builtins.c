@@ -36,10 +36,11 @@
 #define NAME_ENTRY_BYTES 24
 
 /* In the order of their numbers. */
-enum name { NAME_ENTRY, NAME_FIRST_HANDLER, NAME_LAST, NAME_COUNT };
+enum name { NAME_ENTRY, NAME_FIRST_HANDLER, NAME_LAST_14, NAME_LAST, NAME_COUNT };
 static const char *const names[NAME_COUNT] = {
 	[NAME_ENTRY] = "InterpreterEntryTrampoline",
 	[NAME_FIRST_HANDLER] = "WideHandler",
+	[NAME_LAST_14] = "IncBlockCounterExtraWideHandler", /* to 14.1 it is the last but one */
 	[NAME_LAST] = "AbortExtraWideHandler",
 };
 
@@ -211,6 +212,8 @@ static bool find_names(struct search *s)
 		memcpy(&word, s->constants.data + at, sizeof(word));
 		take_pointer(s, s->base + at, word);
 	}
+	if (!s->named[NAME_LAST])
+		s->named[NAME_LAST] = s->named[NAME_LAST_14];
 	return s->named[NAME_LAST] != 0;
 }
 

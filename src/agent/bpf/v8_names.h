@@ -489,8 +489,13 @@ static __always_inline __u64 v8_code_of(
 {
 	if (l->function_code)
 		return v8_word(v->function, l->function_code);
-	__u64 group = w->code.root && l->dispatch ? runtime_word(w->code.root) : 0;
-	__u64 table = group ? runtime_word(group + l->dispatch) : 0;
+	__u64 holder = w->code.root;
+	if (l->isolate_at) {
+		struct task_struct *task = (void *)bpf_get_current_task();
+		holder = BPF_CORE_READ(task, thread.fsbase) + (__s64)l->isolate_at;
+	}
+	holder = holder && l->dispatch ? runtime_word(holder) : 0;
+	__u64 table = holder ? runtime_word(holder + l->dispatch) : 0;
 	if (!table)
 		return 0;
 	__u64 entry = v8_half(v->function, V8_FUNCTION_HANDLE) >> V8_HANDLE_SHIFT;
