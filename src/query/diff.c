@@ -173,7 +173,7 @@ static void write_sides(const struct changes *c, const struct query_request *sid
 static void write_text(const struct changes *c, const struct query_request *side,
 	const struct query_request *base, struct buf *b)
 {
-	static const char *const heads[] = { "CHANGE", "SELF%", "BASE%", "SELF", "BASE", "BINARY",
+	static const char *const heads[] = { "CHANGE", "SELF%", "BASE%", "SELF", "BASE", "PLACE",
 		"FUNCTION" };
 	CLEANUP(query_text_deinit) struct query_text t;
 	query_text_begin(&t, ARRAY_COUNT(heads), b->max);

@@ -162,7 +162,7 @@ static void text_rows(const struct text_tree *tree, uint32_t width, struct buf *
 	for (uint32_t i = 0; i < 3; i++)
 		query_text_right(&t, i);
 	query_text_fit(&t, 3, width);
-	static const char *const heads[] = { "SHARE", "TOTAL", "SELF", "BINARY", "FUNCTION" };
+	static const char *const heads[] = { "SHARE", "TOTAL", "SELF", "PLACE", "FUNCTION" };
 	for (size_t i = 0; i < ARRAY_COUNT(heads); i++)
 		query_text_cell(&t, str_of(heads[i]));
 	for (uint32_t i = 1; i < f->count && rows < TEXT_ROWS_MAX; i++)

@@ -46,7 +46,7 @@ static void put_place(struct query_text *t, const struct query_row *row)
 
 static void write_text(const struct query_table *table, uint32_t width, struct buf *b)
 {
-	static const char *const heads[] = { "SELF", "SELF%", "TOTAL", "TOTAL%", "BINARY",
+	static const char *const heads[] = { "SELF", "SELF%", "TOTAL", "TOTAL%", "PLACE",
 		"FUNCTION" };
 	CLEANUP(query_text_deinit) struct query_text t;
 	query_text_begin(&t, ARRAY_COUNT(heads), b->max);

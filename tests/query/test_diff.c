@@ -43,14 +43,14 @@ static void compares_shares(void **state)
 		"{\"name\":\"f\",\"binary\":\"x\",\"self\":10,\"total\":10,\"base_self\":30,"
 		"\"base_total\":30,\"growth\":-0.25}]}");
 	check(0.3, 0, QUERY_TEXT,
-		SIDES " CHANGE  SELF%  BASE%  SELF  BASE  BINARY  FUNCTION\n"
-		      "-25.00%  50.0%  75.0%   10B   30B  x       f\n"
-		      "+25.00%  50.0%  25.0%   10B   10B  x       g\n"
-		      " +0.00%   0.0%   0.0%    0B    0B  x       main\n");
+		SIDES " CHANGE  SELF%  BASE%  SELF  BASE  PLACE  FUNCTION\n"
+		      "-25.00%  50.0%  75.0%   10B   30B  x      f\n"
+		      "+25.00%  50.0%  25.0%   10B   10B  x      g\n"
+		      " +0.00%   0.0%   0.0%    0B    0B  x      main\n");
 	check(0.2, 1, QUERY_TEXT,
 		"worse: a function's share grew beyond the limit\n\n" SIDES
-		" CHANGE  SELF%  BASE%  SELF  BASE  BINARY  FUNCTION\n"
-		"-25.00%  50.0%  75.0%   10B   30B  x       f\n");
+		" CHANGE  SELF%  BASE%  SELF  BASE  PLACE  FUNCTION\n"
+		"-25.00%  50.0%  75.0%   10B   30B  x      f\n");
 }
 
 /* Functions of one name in two files are two, stripped code counts by what top calls it, and a name

@@ -140,7 +140,7 @@ static void writes_text(void **state)
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
 		"80.0ms in 8 samples; symbols of 2 addresses are still being read\n"
 		"\n"
-		" SHARE   TOTAL    SELF  BINARY    FUNCTION\n"
+		" SHARE   TOTAL    SELF  PLACE     FUNCTION\n"
 		"100.0%  80.0ms  50.0ms  app       main\n"
 		" 25.0%  20.0ms     0ns  app        ├ work\n"
 		" 25.0%  20.0ms  20.0ms  app        │  inl\n"
@@ -175,9 +175,9 @@ static void counts_samples_where_values_tell(void **state)
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
 		"1000B\n"
 		"\n"
-		" SHARE  TOTAL   SELF  BINARY  FUNCTION\n"
-		"100.0%  1000B     0B          main\n"
-		"100.0%  1000B  1000B           f\n");
+		" SHARE  TOTAL   SELF  PLACE  FUNCTION\n"
+		"100.0%  1000B     0B         main\n"
+		"100.0%  1000B  1000B          f\n");
 }
 
 /* Children stand beneath their parent, brothers beside each other, at any depth. */
@@ -192,18 +192,18 @@ static void draws_a_tree(void **state)
 	CHECK_ANSWER(query_write_flame, &r, QUERY_TEXT,
 		"200ms in 20 samples\n"
 		"\n"
-		"SHARE   TOTAL    SELF  BINARY  FUNCTION\n"
-		"90.0%   180ms     0ns          r\n"
-		"70.0%   140ms     0ns           ├ a\n"
-		"70.0%   140ms     0ns           │  a1\n"
-		"70.0%   140ms     0ns           │  a2\n"
-		"40.0%  80.0ms  80.0ms           │  ├ x\n"
-		"30.0%  60.0ms     0ns           │  └ y\n"
-		"30.0%  60.0ms  60.0ms           │     y1\n"
-		"20.0%  40.0ms     0ns           └ b\n"
-		"20.0%  40.0ms  40.0ms              b1\n"
-		"10.0%  20.0ms     0ns          s\n"
-		"10.0%  20.0ms  20.0ms           t\n");
+		"SHARE   TOTAL    SELF  PLACE  FUNCTION\n"
+		"90.0%   180ms     0ns         r\n"
+		"70.0%   140ms     0ns          ├ a\n"
+		"70.0%   140ms     0ns          │  a1\n"
+		"70.0%   140ms     0ns          │  a2\n"
+		"40.0%  80.0ms  80.0ms          │  ├ x\n"
+		"30.0%  60.0ms     0ns          │  └ y\n"
+		"30.0%  60.0ms  60.0ms          │     y1\n"
+		"20.0%  40.0ms     0ns          └ b\n"
+		"20.0%  40.0ms  40.0ms             b1\n"
+		"10.0%  20.0ms     0ns         s\n"
+		"10.0%  20.0ms  20.0ms          t\n");
 	r.width = 64; /* shares, values and the tree stay whole */
 	fake_sample(CPU, 1, 20, PERIOD, "",
 		"a_name_of_a_function_that_is_longer_than_the_line_is_wide@/bin/"

@@ -28,14 +28,14 @@ static void writes_text(void **state)
 	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT,
 		"1.24s in 2 functions\n"
 		"\n"
-		"  SELF  SELF%  TOTAL  TOTAL%  BINARY    FUNCTION\n"
+		"  SELF  SELF%  TOTAL  TOTAL%  PLACE     FUNCTION\n"
 		" 1.23s  99.2%  1.23s   99.2%  [kernel]  sys\n"
 		"10.0ms   0.8%  1.24s  100.0%  app       main\n");
 	r.limit = 1;
 	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT,
 		"1.24s in 2 functions, 1 shown\n"
 		"\n"
-		" SELF  SELF%  TOTAL  TOTAL%  BINARY    FUNCTION\n"
+		" SELF  SELF%  TOTAL  TOTAL%  PLACE     FUNCTION\n"
 		"1.23s  99.2%  1.23s   99.2%  [kernel]  sys\n");
 }
 
@@ -48,7 +48,7 @@ static void tells_where_code_without_a_binary_is(void **state)
 	CHECK_ANSWER(query_write_top, &r, QUERY_TEXT,
 		"1.00s in 1 functions\n"
 		"\n"
-		" SELF   SELF%  TOTAL  TOTAL%  BINARY    FUNCTION\n"
+		" SELF   SELF%  TOTAL  TOTAL%  PLACE     FUNCTION\n"
 		"1.00s  100.0%  1.00s  100.0%  run.c:30  run\n");
 }
 
