@@ -54,9 +54,15 @@ static size_t file_of_script(struct str s)
 static void parse_script(struct str s, struct jit_name *out)
 {
 	uint32_t line = 0, column;
+	/* How it was compiled, as in "o*'name": o of a long loop, ' for one context. */
 	static const char tiers[] = "*~^+";
-	while (s.len && s.p[0] && strchr(tiers, s.p[0]))
+	if (s.len > 1 && s.p[0] == 'o' && s.p[1] && strchr("*+", s.p[1]))
 		s = str_sub(s, 1, s.len);
+	bool has_tier = false;
+	for (; s.len && s.p[0] && strchr(tiers, s.p[0]); has_tier = true)
+		s = str_sub(s, 1, s.len);
+	if (has_tier)
+		(void)take(&s, STR("'"));
 	struct str place = s;
 	if (take_number(&place, &line)) {
 		column = line;
