@@ -3,15 +3,61 @@
  * Erlang's emulator with its JIT compiler is told by a function of that compiler, and its version
  * stands among its constants: that of the emulator, 13.0 in OTP 25. All else is found in the
  * process (agent/bpf/beam.h).
+ *
+ * A stripped emulator may export nothing of its compiler, as Debian's of OTP 29. Then the compiler
+ * is told by what it does: it stores 1, a number of GDB's interface for JIT code, to the second
+ * word of a variable whose first word is 1 and whose other five are 0 in the file.
  */
 #include "runtimes/private.h"
 
 #include <elf.h>
 #include <stdio.h>
+#include <string.h>
+
+/* Of the program, larger than that of any release. */
+#define TEXT_BYTES_MAX ((size_t)32 << 20)
+#define STORE_BYTES 10 /* movl $NUMBER, DISTANCE(%rip) */
+#define REGISTER 1
 
 /* OTP's version is the emulator's and so many. */
 #define OTP_AHEAD 12
 #define OTP_FIRST 25
+
+/* struct jit_descriptor, before any code was told. */
+static bool is_descriptor(const struct objfile *obj, uint64_t address)
+{
+	static const uint32_t fresh[6] = { 1 };
+	uint32_t words[6];
+	return address % 8 == 0 && bytes_at(obj, address, words, sizeof(words), NULL) == OK &&
+	       memcmp(words, fresh, sizeof(words)) == 0;
+}
+
+bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code)
+{
+	/* It is exported for tests of the emulator's allocators. */
+	struct runtime_symbol of_tests = { .name = "erts_alc_test" };
+	const struct objfile_section *text = objfile_section(obj, ".text");
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, TEXT_BYTES_MAX);
+	if (symbols_find(obj, SHT_DYNSYM, &of_tests, 1, NULL) != OK || !of_tests.address || !text ||
+		objfile_read_section(obj, text, &b, NULL) != OK)
+		return false;
+	for (size_t at = 0; at + STORE_BYTES <= b.len; at++) {
+		int32_t distance;
+		uint32_t number;
+		if (b.data[at] != 0xc7 || b.data[at + 1] != 0x05)
+			continue;
+		memcpy(&distance, b.data + at + 2, sizeof(distance));
+		memcpy(&number, b.data + at + 6, sizeof(number));
+		uint64_t to = text->addr + at + STORE_BYTES + (uint64_t)(int64_t)distance;
+		if (number != REGISTER || !is_descriptor(obj, to - 4))
+			continue;
+		*out = to - 4;
+		*code = text->addr + at;
+		return true;
+	}
+	return false;
+}
 
 enum status beam_find(const struct objfile *obj, struct runtime_record *out, struct err *e)
 {
@@ -24,7 +70,8 @@ enum status beam_find(const struct objfile *obj, struct runtime_record *out, str
 		s = symbols_find(obj, SHT_SYMTAB, &jit, 1, e);
 	if (s != OK && s != E_LIMIT) /* the emulator's tables are smaller */
 		return s;
-	if (!jit.address)
+	uint64_t descriptor;
+	if (!jit.address && !beam_descriptor(obj, &descriptor, &jit.address))
 		return err_set(
 			e, E_NOTFOUND, "%s: no Erlang with a JIT compiler", objfile_name(obj));
 	s = version_in_constants(obj, "(BEAM) emulator version ", text, e);

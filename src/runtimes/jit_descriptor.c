@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A library exports the variable; a program that is linked with the compiler may not, and then it
- * is among its other symbols, as debuggers find it, too. */
+ * is among its other symbols, as debuggers find it, too. A stripped one has none of these. */
 #include "runtimes/private.h"
 
 #include <elf.h>
@@ -8,9 +8,10 @@
 bool runtimes_jit_descriptor(const struct objfile *obj, struct vaddr *out)
 {
 	struct runtime_symbol wanted = { .name = "__jit_debug_descriptor" };
+	uint64_t code;
 	if (symbols_find(obj, SHT_DYNSYM, &wanted, 1, NULL) != OK ||
 		(!wanted.address && symbols_find(obj, SHT_SYMTAB, &wanted, 1, NULL) != OK) ||
-		!wanted.address)
+		(!wanted.address && !beam_descriptor(obj, &wanted.address, &code)))
 		return false;
 	out->v = wanted.address;
 	return true;

@@ -71,6 +71,11 @@ struct v8_builtins {
 };
 bool v8_builtins_find(const struct objfile *obj, struct v8_builtins *out);
 
+/* Where Erlang's emulator has the descriptor of its JIT code, in a file without a name for it: by
+ * an instruction that tells a debugger of new code, whose address goes to `code`. False: it was not
+ * found. */
+bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code);
+
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status dotnet_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
 enum status beam_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -36,4 +36,43 @@ static void refuses_what_it_does_not_know(void **state)
 	assert_int_equal(r.kind, RUNTIME_NONE);
 }
 
-TEST_MAIN(cmocka_unit_test(finds_it), cmocka_unit_test(refuses_what_it_does_not_know))
+/* A stripped emulator: an instruction leads to the descriptor. */
+static void finds_it_by_what_it_tells_debuggers(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *name, *symbol;
+		uint32_t stored, at, words[3];
+		enum status want;
+	} cases[] = {
+		{ "as it is", "erts_alc_test", 1, 0x40, { 1, 0, 0 }, OK },
+		{ "another program", "main", 1, 0x40, { 1, 0, 0 }, E_NOTFOUND },
+		{ "another number", "erts_alc_test", 2, 0x40, { 1, 0, 0 }, E_NOTFOUND },
+		{ "another variable", "erts_alc_test", 1, 0x40, { 2, 0, 0 }, E_NOTFOUND },
+		{ "one that has a number", "erts_alc_test", 1, 0x40, { 1, 1, 0 }, E_NOTFOUND },
+		{ "one that points to something", "erts_alc_test", 1, 0x40, { 1, 0, 1 },
+			E_NOTFOUND },
+		{ "one at an odd place", "erts_alc_test", 1, 0x44, { 1, 0, 0 }, E_NOTFOUND },
+		{ "one beyond the file", "erts_alc_test", 1, 0x7fff0000, { 1, 0, 0 }, E_NOTFOUND },
+	};
+	FOR_EACH_CASE (c, cases) {
+		uint8_t code[MADE_TEXT_BYTES] = { 0 }, data[1024] = { 0 };
+		const struct made_elf m = { .constants = "(BEAM) emulator version 17.1",
+			.code = code,
+			.data = data,
+			.symbols = { { c->symbol, MADE_TEXT + 0x40, 8 } } };
+		struct runtime_record r = { 0 };
+		uint32_t distance = MADE_DATA + c->at + 4 - (MADE_TEXT + MADE_TEXT_BYTES);
+		memcpy(code + MADE_TEXT_BYTES - 10, "\xc7\x05", 2);
+		memcpy(code + MADE_TEXT_BYTES - 8, &distance, sizeof(distance));
+		memcpy(code + MADE_TEXT_BYTES - 4, &c->stored, sizeof(c->stored));
+		if (c->at < sizeof(data))
+			memcpy(data + c->at, c->words, sizeof(c->words));
+		CHECK_CASE(c, made_elf_find(&m, &r, NULL) == c->want);
+		if (c->want == OK)
+			CHECK(r.kind == RUNTIME_BEAM && r.version == 29 << 8);
+	}
+}
+
+TEST_MAIN(cmocka_unit_test(finds_it_by_what_it_tells_debuggers), cmocka_unit_test(finds_it),
+	cmocka_unit_test(refuses_what_it_does_not_know))
