@@ -47,6 +47,8 @@ static enum status read_header(struct jfr_chunk *c, struct str bytes, size_t *ou
 		return err_set(c->e, E_UNSUPPORTED, "integers that are not compressed");
 	if (size == 0)
 		return err_set(c->e, E_INVALID, "the recording was not finished");
+	if (size > UINT32_MAX)
+		return err_set(c->e, E_LIMIT, "a chunk of %llu bytes", (unsigned long long)size);
 	if (size < HEADER_BYTES || size > bytes.len)
 		return err_set(c->e, E_INVALID, "a chunk of %llu bytes, of which %zu are there",
 			(unsigned long long)size, bytes.len);
@@ -68,7 +70,7 @@ static enum status add_constant(
 {
 	struct jfr_constant k = { .class = class,
 		.key = key,
-		.offset = offset,
+		.offset = (uint32_t)offset,
 		.bytes = (uint32_t)MIN(bytes, (size_t)UINT32_MAX) };
 	struct jfr_constant *old = jfr_constant_find(c, class, key);
 	if (old) {
@@ -119,19 +121,27 @@ static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
 
 /* ---- events ---- */
 
+/* Of size and type. */
+static inline bool read_event(const struct jfr_chunk *c, size_t begin, struct jfr_event *out)
+{
+	const uint8_t *p = (const uint8_t *)c->bytes.p;
+	struct reader r = { p, p + begin, p + c->bytes.len, begin > c->bytes.len };
+	uint64_t size = jfr_varint(&r);
+	bool whole = !r.failed && size <= c->bytes.len - begin && p + begin + size >= r.at;
+	out->r = r;
+	if (!whole || size == 0)
+		return false;
+	out->r.begin = r.at;
+	out->r.end = p + begin + size;
+	out->type = jfr_varint(&out->r);
+	return !out->r.failed;
+}
+
 enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out)
 {
-	size_t begin = *io_offset;
-	struct reader r = jfr_at(c, begin);
-	uint64_t size = jfr_varint(&r);
-	if (r.failed || size == 0 || size > c->bytes.len - begin ||
-		begin + size < reader_offset(&r))
-		return jfr_torn(c, &r, "an event");
-	out->r = reader_sub(&r, begin + (size_t)size - reader_offset(&r));
-	out->type = jfr_varint(&out->r);
-	if (out->r.failed)
+	if (!read_event(c, *io_offset, out))
 		return jfr_torn(c, &out->r, "an event");
-	*io_offset = begin + (size_t)size;
+	*io_offset = (size_t)((const char *)out->r.end - c->bytes.p);
 	return OK;
 }
 
@@ -152,7 +162,7 @@ static enum status read_events(struct jfr_chunk *c, bool (*wanted)(struct jfr_cl
 		uint32_t class = jfr_class_find(c, event.type);
 		if (class == MAP_NONE || !wanted || !wanted(&c->classes.v[class]))
 			continue;
-		if (c->events.len == JFR_EVENTS_MAX || begin > UINT32_MAX)
+		if (c->events.len == JFR_EVENTS_MAX)
 			return err_set(c->e, E_LIMIT, "more than %u events", JFR_EVENTS_MAX);
 		if (!VEC_PUSH(&c->events, (uint32_t)begin))
 			s = err_set(c->e, E_NOMEM, "events");

@@ -83,6 +83,15 @@ static const struct {
 
 #define EVENT_NAME_MAX 32
 
+/* The numbers of a frame and what became of it. Most frames were met shortly before. */
+enum frame_slot { FRAME_METHOD, FRAME_LINE, FRAME_TYPE, FRAME_SLOTS };
+struct frame {
+	uint64_t n[FRAME_SLOTS];
+	uint32_t class;
+	uint32_t location; /* locations[] + 1; 0: none */
+};
+#define FRAMES_KEPT 1024u /* a power of two */
+
 struct decoder {
 	const struct jfr_options *options;
 	struct profile *out;
@@ -93,6 +102,7 @@ struct decoder {
 	uint32_t event_name, event_value, thread_name; /* strings */
 	struct map samples;                            /* of this chunk */
 	VEC(uint32_t) frames;
+	struct frame *kept; /* of this chunk, FRAMES_KEPT by their hash */
 };
 
 static enum status added(struct decoder *d, enum status s, const char *what)
@@ -125,7 +135,7 @@ static enum status constant_text(
 {
 	struct jfr_value v[JFR_VALUES_MAX];
 	struct jfr_constant *k = constant_of(d, key);
-	*out = key->text;
+	*out = key->kind == JFR_TEXT ? key->text : STR("");
 	if (!k)
 		return OK;
 	if (d->c->classes.v[key->class].kind == JFR_STRING)
@@ -228,27 +238,48 @@ static uint32_t kind_of(struct str text)
 	return native ? FRAME_NATIVE : str_eq(text, STR("Kernel")) ? FRAME_KERNEL : FRAME_JVM;
 }
 
+static enum status make_location(struct decoder *d, const struct jfr_value *v, uint32_t *out)
+{
+	struct profile_location l = { 0 };
+	struct profile_line line = { 0 };
+	uint32_t kind = FRAME_JVM;
+	enum status s = make_function(d, &v[FRAME_METHOD], &line.function);
+	if (s == OK)
+		s = make_number(d, &v[FRAME_TYPE], MADE_KIND, symbol_fields, kind_of, &kind);
+	l.kind = (uint8_t)kind;
+	/* Of native frames the line is an address or nothing. */
+	if (l.kind == FRAME_JVM && v[FRAME_LINE].number <= INT32_MAX)
+		line.line = (uint32_t)v[FRAME_LINE].number;
+	return s == OK ? profile_add_location(d->out, &l, &line, 1, out) : s;
+}
+
 static enum status add_frame(struct decoder *d, struct reader *r, uint32_t class)
 {
 	static const char *const fields[] = { "method", "lineNumber", "type", NULL };
 	struct jfr_value v[JFR_VALUES_MAX];
-	struct profile_location l = { 0 };
-	struct profile_line line = { 0 };
-	uint32_t location, kind = FRAME_JVM;
-	enum status s = jfr_read(d->c, r, class, fields, v);
-	if (s == OK)
-		s = make_function(d, &v[0], &line.function);
-	if (s == OK)
-		s = make_number(d, &v[2], MADE_KIND, symbol_fields, kind_of, &kind);
-	l.kind = (uint8_t)kind;
-	/* Of native frames the line is an address or nothing. */
-	if (l.kind == FRAME_JVM && v[1].number <= INT32_MAX)
-		line.line = (uint32_t)v[1].number;
-	if (s == OK)
-		s = profile_add_location(d->out, &l, &line, 1, &location);
-	if (s == OK && !VEC_PUSH(&d->frames, location))
-		s = E_NOMEM;
-	return added(d, s, "frames");
+	struct reader begin = *r;
+	struct frame f = { .class = class };
+	if (!jfr_read_numbers(d->c, r, class, fields, f.n)) {
+		enum status s = jfr_read(d->c, r, class, fields, v);
+		if (s == OK)
+			s = jfr_skip_rest(d->c, r, class);
+		if (s != OK)
+			return s;
+		for (size_t i = 0; i < ARRAY_COUNT(f.n); i++)
+			f.n[i] = v[i].number;
+	}
+	uint64_t hash = hash_u64(f.n[FRAME_METHOD] ^ f.n[FRAME_LINE] << 40 ^ f.n[FRAME_TYPE] << 32);
+	struct frame *kept = &d->kept[hash & (FRAMES_KEPT - 1)];
+	if (kept->location == 0 || kept->class != class || memcmp(kept->n, f.n, sizeof(f.n)) != 0) {
+		enum status s = jfr_read(d->c, &begin, class, fields, v);
+		if (s == OK)
+			s = make_location(d, v, &f.location);
+		if (s != OK)
+			return added(d, s, "frames");
+		f.location++;
+		*kept = f;
+	}
+	return VEC_PUSH(&d->frames, kept->location - 1) ? OK : added(d, E_NOMEM, "frames");
 }
 
 /* stacks[] of a stack trace. */
@@ -271,8 +302,9 @@ static enum status make_stack(struct decoder *d, const struct jfr_value *key, ui
 		return err_set(
 			d->e, E_LIMIT, "a stack of %llu frames", (unsigned long long)v[0].number);
 	VEC_CLEAR(&d->frames);
-	struct reader r = jfr_at(d->c, v[0].at);
-	for (uint64_t i = 0; s == OK && v[0].kind == JFR_LIST && i < v[0].number; i++)
+	uint64_t count = v[0].kind == JFR_LIST ? v[0].number : 0;
+	struct reader r = jfr_at(d->c, count ? v[0].at : 0);
+	for (uint64_t i = 0; s == OK && i < count; i++)
 		s = add_frame(d, &r, v[0].class);
 	if (s == OK)
 		s = profile_add_stack(d->out, d->frames.v, (uint32_t)d->frames.len, out);
@@ -409,7 +441,7 @@ static enum status make_trace(
 	return s == OK ? profile_add_string(d->out, str_of(text), &out->value) : s;
 }
 
-static enum status make_labels(struct decoder *d, const struct jfr_value *v, uint32_t *out)
+static enum status make_all_labels(struct decoder *d, const struct jfr_value *v, uint32_t *out)
 {
 	struct profile_label labels[JFR_CONTEXT_LABELS_MAX + 3];
 	uint32_t count = 0, more = 0, thread;
@@ -427,6 +459,22 @@ static enum status make_labels(struct decoder *d, const struct jfr_value *v, uin
 	if (s == OK)
 		s = profile_add_labels(d->out, labels, count + more, out);
 	return added(d, s, "labels");
+}
+
+/* Those of a thread without a context are made once. */
+static enum status make_labels(struct decoder *d, const struct jfr_value *v, uint32_t *out)
+{
+	bool is_bare = !(v[SLOT_CONTEXT].number | v[SLOT_SPAN].number | v[SLOT_TRACE_HIGH].number |
+			 v[SLOT_TRACE_LOW].number);
+	struct jfr_constant *k = is_bare ? constant_of(d, &v[SLOT_THREAD]) : NULL;
+	if (k && k->labels) {
+		*out = k->labels - 1;
+		return OK;
+	}
+	enum status s = make_all_labels(d, v, out);
+	if (s == OK && k)
+		k->labels = *out + 1;
+	return s;
 }
 
 enum state { STATE_OTHER, STATE_SLEEPING, STATE_RUNNABLE };
@@ -534,16 +582,21 @@ static enum status add_event(struct decoder *d, enum event event, struct reader 
 /* async-profiler notes what it samples by as a setting of its own: event=itimer. */
 static enum status read_setting(struct decoder *d, struct reader *r, uint32_t class)
 {
-	static const char *const fields[] = { "name", "value", NULL };
+	static const char *const names[] = { "name", NULL };
+	static const char *const values[] = { "value", NULL };
 	struct jfr_value v[JFR_VALUES_MAX];
-	struct str name, value;
-	enum status s = jfr_read(d->c, r, class, fields, v);
+	struct str text;
+	struct reader again = *r;
+	enum status s = jfr_read(d->c, r, class, names, v);
 	if (s == OK)
-		s = constant_text(d, &v[0], symbol_fields, &name);
+		s = constant_text(d, &v[0], symbol_fields, &text);
+	if (s != OK || !str_eq(text, STR("event")))
+		return s;
+	s = jfr_read(d->c, &again, class, values, v);
 	if (s == OK)
-		s = constant_text(d, &v[1], symbol_fields, &value);
-	if (s == OK && str_eq(name, STR("event")))
-		snprintf(d->event, sizeof(d->event), "%.*s", STR_ARG(value));
+		s = constant_text(d, &v[0], symbol_fields, &text);
+	if (s == OK)
+		snprintf(d->event, sizeof(d->event), "%.*s", STR_ARG(text));
 	return s;
 }
 
@@ -586,6 +639,7 @@ static enum status read_chunk(struct decoder *d)
 {
 	memset(d->heads, 0, sizeof(d->heads));
 	map_clear(&d->samples);
+	memset(d->kept, 0, FRAMES_KEPT * sizeof(*d->kept));
 	d->event[0] = 0;
 	enum status s = each_event(d, true);
 	if (s == OK)
@@ -624,7 +678,8 @@ enum status jfr_decode(
 	struct decoder d = { .options = options, .out = out, .e = e ? e : &none };
 	size_t samples = out->samples.len;
 	*d.e = (struct err){ 0 };
-	enum status s = read_all(&d, bytes);
+	d.kept = calloc(FRAMES_KEPT, sizeof(*d.kept));
+	enum status s = d.kept ? read_all(&d, bytes) : E_NOMEM;
 	if (s != OK) {
 		out->samples.len = samples;
 		if (!d.e->text[0])
@@ -632,5 +687,6 @@ enum status jfr_decode(
 	}
 	map_deinit(&d.samples);
 	VEC_FREE(&d.frames);
+	free(d.kept);
 	return s;
 }

@@ -31,8 +31,9 @@ struct jfr_constant {
 	uint32_t class;
 	uint32_t bytes; /* of the value */
 	uint64_t key;
-	size_t offset;   /* of the value, in the chunk */
+	uint32_t offset; /* of the value, in the chunk */
 	uint32_t made;   /* what was made of it */
+	uint32_t labels; /* decode.c's, of a thread: labels of samples that have no others, + 1 */
 	uint8_t made_as; /* decode.c's; 0: nothing yet */
 };
 
@@ -58,12 +59,14 @@ struct jfr_chunk {
 
 enum jfr_value_kind { JFR_ABSENT, JFR_NUMBER, JFR_TEXT, JFR_LIST };
 struct jfr_value {
-	enum jfr_value_kind kind;
-	uint64_t number; /* integer, or key of a constant; of a list, its length */
-	struct str text;
-	uint32_t class; /* of a constant, of the elements of a list */
+	uint8_t kind; /* enum jfr_value_kind */
 	bool is_constant;
-	size_t at; /* of a list: offset of the first element */
+	uint32_t class;  /* of a constant, of the elements of a list */
+	uint64_t number; /* integer, or key of a constant; of a list, its length */
+	union {
+		struct str text;
+		size_t at; /* of a list: offset of the first element */
+	};
 };
 #define JFR_VALUES_MAX 12
 
@@ -74,6 +77,8 @@ static inline uint64_t jfr_varint(struct reader *r)
 	bool is_short = !r->failed && r->at < r->end && *r->at < 0x80;
 	return is_short ? *r->at++ : jfr_varint_long(r);
 }
+/* Past so many. False: they are torn. */
+bool jfr_skip_varints(struct reader *r, uint64_t count);
 /* A string in whichever of its six forms. */
 NODISCARD enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str *out);
 /* Reads an object at the reader: values of the fields of these names (NULL at the end), which must
@@ -81,6 +86,12 @@ NODISCARD enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str
  * list, before its length. */
 NODISCARD enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 	const char *const *names, struct jfr_value *out);
+/* Of a class of integers alone: reads an object whole, the numbers of its fields of these names and
+ * 0 for those that it lacks. False: it is none, or is torn; the reader stays. */
+bool jfr_read_numbers(struct jfr_chunk *c, struct reader *r, uint32_t class,
+	const char *const *names, uint64_t *out);
+/* Past what jfr_read() left of an object. */
+NODISCARD enum status jfr_skip_rest(struct jfr_chunk *c, struct reader *r, uint32_t class);
 /* Past a value of a class. */
 NODISCARD enum status jfr_skip(struct jfr_chunk *c, struct reader *r, uint32_t class);
 struct reader jfr_at(const struct jfr_chunk *c, size_t offset);

@@ -48,6 +48,8 @@ static enum status read_texts(struct metadata *m)
 	uint64_t count = jfr_varint(&m->r);
 	if (count > JFR_STRINGS_MAX)
 		return err_set(m->c->e, E_LIMIT, "metadata: %llu texts", (unsigned long long)count);
+	if (!VEC_RESERVE(&m->texts, MIN((size_t)count, reader_left(&m->r))))
+		return err_set(m->c->e, E_NOMEM, "metadata");
 	enum status s = OK;
 	for (uint64_t i = 0; s == OK && i < count; i++) {
 		struct text t;
@@ -59,24 +61,30 @@ static enum status read_texts(struct metadata *m)
 	return s;
 }
 
-static struct text text_at(struct metadata *m)
+static const struct text *text_at(struct metadata *m)
 {
+	static const struct text none;
 	uint64_t i = jfr_varint(&m->r);
-	if (i >= m->texts.len) {
-		m->r.failed = true;
-		return (struct text){ STR(""), WORD_OTHER };
-	}
-	return m->texts.v[i];
+	if (i < m->texts.len)
+		return &m->texts.v[i];
+	m->r.failed = true;
+	return &none;
 }
 
-/* Its name and attributes, and how many children follow. */
+/* Its name and attributes, and how many children follow. Of elements other than classes and fields
+ * (annotations, most of all) the attributes are not looked at. */
 static enum status read_element(struct metadata *m, struct element *out, uint64_t *out_children)
 {
-	*out = (struct element){ .name = text_at(m).word };
+	*out = (struct element){ .name = text_at(m)->word };
 	uint64_t attributes = jfr_varint(&m->r);
-	for (uint64_t i = 0; i < attributes && !m->r.failed; i++) {
-		enum word name = text_at(m).word;
-		struct str value = text_at(m).s;
+	bool is_known = out->name == WORD_CLASS || out->name == WORD_FIELD;
+	if (attributes > reader_left(&m->r))
+		m->r.failed = true;
+	else if (!is_known)
+		jfr_skip_varints(&m->r, 2 * attributes);
+	for (uint64_t i = 0; is_known && i < attributes && !m->r.failed; i++) {
+		enum word name = text_at(m)->word;
+		struct str value = text_at(m)->s;
 		if (name == WORD_NAME)
 			out->attribute_name = value;
 		else if (name == WORD_ID)

@@ -166,22 +166,34 @@ static void skip_text(struct reader *r)
 
 static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, int depth);
 
-static bool skip_varints(struct reader *r, uint64_t count)
+/* A word at a time: each integer ends with its first byte below 0x80. One of nine bytes, which may
+ * end with any, begins with a word of eight that are not, and is read by itself. */
+bool jfr_skip_varints(struct reader *r, uint64_t count)
 {
+	const uint64_t high = 0x8080808080808080;
 	const uint8_t *p = r->at, *end = r->end;
-	for (; count && p < end && !r->failed; count--) {
-		if (*p < 0x80) {
-			p++;
-		} else if (end - p > 1 && p[1] < 0x80) {
-			p += 2;
-		} else {
+	while (count && !r->failed) {
+		uint64_t word = high;
+		if (end - p >= 8)
+			memcpy(&word, p, 8);
+		uint64_t ends = ~word & high;
+		uint64_t n = (ends >> 7) * 0x0101010101010101 >> 56;
+		if (end - p < 8 || n == 0) {
 			r->at = p;
-			jfr_varint_long(r);
+			jfr_varint(r);
 			p = r->at;
+			count--;
+		} else if (n <= count) {
+			p += 8 - __builtin_clzll(ends) / 8;
+			count -= n;
+		} else {
+			for (; count > 1; count--)
+				ends &= ends - 1;
+			p += __builtin_ctzll(ends) / 8 + 1;
+			count = 0;
 		}
 	}
 	r->at = p;
-	r->failed |= count > 0;
 	return !r->failed;
 }
 
@@ -191,7 +203,7 @@ static bool skip_field(struct jfr_chunk *c, struct reader *r, const struct jfr_f
 	uint64_t count = f->is_array ? jfr_varint(r) : 1, all;
 	uint64_t flat = f->is_constant ? 1 : depth < JFR_DEPTH_MAX ? k->varints : 0;
 	if (flat)
-		return !__builtin_mul_overflow(count, flat, &all) && skip_varints(r, all);
+		return !__builtin_mul_overflow(count, flat, &all) && jfr_skip_varints(r, all);
 	for (uint64_t i = 0; i < count; i++)
 		if (!skip_object(c, r, f->class, depth))
 			return false;
@@ -224,7 +236,7 @@ static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, i
 	if (k->field_count == 0 || depth == JFR_DEPTH_MAX)
 		return false;
 	if (k->varints)
-		return skip_varints(r, k->varints);
+		return jfr_skip_varints(r, k->varints);
 	for (uint32_t i = 0; i < k->field_count; i++)
 		if (!skip_field(c, r, &c->fields.v[k->first_field + i], depth + 1))
 			return false;
@@ -279,6 +291,22 @@ static enum status read_value(struct jfr_chunk *c, struct reader *r, const struc
 	return r->failed ? jfr_torn(c, r, "a field") : OK;
 }
 
+/* jfr_read() of a class of integers alone, to its end. */
+static enum status read_flat(
+	struct jfr_chunk *c, struct reader *r, const struct jfr_class *k, struct jfr_value *out)
+{
+	for (uint32_t i = 0; i < k->asked_end; i++) {
+		const struct jfr_field *f = &c->fields.v[k->first_field + i];
+		uint64_t number = jfr_varint(r);
+		if (f->slot >= 0)
+			out[f->slot] = (struct jfr_value){ .kind = JFR_NUMBER,
+				.is_constant = f->is_constant,
+				.class = f->class,
+				.number = number };
+	}
+	return r->failed ? jfr_torn(c, r, "a field") : OK;
+}
+
 enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 	const char *const *names, struct jfr_value *out)
 {
@@ -290,6 +318,8 @@ enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 		return jfr_torn(c, r, "an object that is none");
 	if (k->asked != names)
 		plan(c, k, names);
+	if (k->varints)
+		return read_flat(c, r, k, out);
 	for (uint32_t i = 0; s == OK && i < k->asked_end; i++) {
 		const struct jfr_field *f = &c->fields.v[k->first_field + i];
 		if (f->slot >= 0)
@@ -298,6 +328,36 @@ enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 			s = jfr_torn(c, r, "a field");
 	}
 	return s;
+}
+
+bool jfr_read_numbers(struct jfr_chunk *c, struct reader *r, uint32_t class,
+	const char *const *names, uint64_t *out)
+{
+	struct jfr_class *k = &c->classes.v[class];
+	struct reader at = *r;
+	uint64_t n[JFR_VALUES_MAX + 1] = { 0 }; /* the first is of fields that nobody asked for */
+	if (k->kind != JFR_OBJECT || !k->varints)
+		return false;
+	if (k->asked != names)
+		plan(c, k, names);
+	const struct jfr_field *f = &c->fields.v[k->first_field];
+	for (uint32_t i = 0; i < k->field_count; i++)
+		n[f[i].slot + 1] = jfr_varint(&at);
+	if (at.failed)
+		return false;
+	for (size_t i = 0; names[i]; i++)
+		out[i] = n[i + 1];
+	*r = at;
+	return true;
+}
+
+enum status jfr_skip_rest(struct jfr_chunk *c, struct reader *r, uint32_t class)
+{
+	const struct jfr_class *k = &c->classes.v[class];
+	for (uint32_t i = k->asked_end; i < k->field_count; i++)
+		if (!skip_field(c, r, &c->fields.v[k->first_field + i], 0))
+			return jfr_torn(c, r, "a field");
+	return OK;
 }
 
 /* ---- constants ---- */
