@@ -58,7 +58,7 @@ export const touchChecks = {
 			const begins = (what) =>
 				until(async () => {
 					const { y } = await page.locator(".flame-canvas").boundingBox();
-					return { ok: y < HEIGHT * 0.55, said: `at ${y} of ${HEIGHT}` };
+					return { ok: y <= HEIGHT / 2, said: `at ${y} of ${HEIGHT}` };
 				}, what);
 			await page.addInitScript(() => localStorage.setItem("firn.hint", "seen"));
 			await open(page, url, "?paused=1&view=flame");

@@ -178,7 +178,9 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 	}, [held.data, state.focus, state.invert]);
 	const zoom = useZoom(shown, state.zoom);
 	const [times, magnified] = useState(1);
-	level.current = Math.max(shown ? levelFor(shown, zoom, times) : 0, state.focus === "" ? 0 : 1);
+	// what is left out of a graph is in no filter, group or sandwich: they are asked for more of it
+	const isWhole = state.focus === "" && !isFiltered(state);
+	level.current = Math.max(shown ? levelFor(shown, zoom, times) : 0, isWhole ? 0 : 1);
 	useEffect(() => {
 		const { data } = flame;
 		if (data && data.trimmed > 0 && (levels.current.get(data) ?? 0) < level.current) {
