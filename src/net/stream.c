@@ -160,7 +160,7 @@ static enum status open_frame(
 	if (s != OK || !json)
 		return s;
 	buf_clear(&x->message);
-	s = pb_json_decode(x->route->rpc->input, *out, 0, &x->message, e);
+	s = pb_json_decode(x->route->rpc->input, *out, PB_IGNORE_UNKNOWN, &x->message, e);
 	*out = buf_view(&x->message);
 	return s;
 }

@@ -71,7 +71,7 @@ enum status net_json_message(
 {
 	const struct pb_desc *input = x->route->rpc->input;
 	if (x->framing == NET_CONNECT_JSON)
-		return pb_json_decode(input, text, 0, out, e);
+		return pb_json_decode(input, text, PB_IGNORE_UNKNOWN, out, e);
 	if (str_eq(x->request.method, STR("GET")) || str_eq(x->request.method, STR("HEAD")))
 		return from_query(x, true, out, e);
 	enum status s = OK;
