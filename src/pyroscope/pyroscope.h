@@ -64,6 +64,10 @@ NODISCARD enum status pyroscope_ingest_decode(const struct pyroscope_ingest *q, 
 
 /* ---- querier.v1 and /pyroscope/render ---- */
 
+/* Appends "TYPE{service_name="app",…}" for "app.cpu{…}", as /ingest names an application and its
+ * sample type. E_INVALID: it is no such name, or the type is not known. */
+NODISCARD enum status pyroscope_name_query(struct str name, struct buf *out, struct err *e);
+
 /* Elements of a repeated field of a request. */
 #define PYROSCOPE_LIST_MAX 64
 /* Names of a flame graph that is not limited by its request, and the most that may be asked for, as

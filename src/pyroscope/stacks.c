@@ -299,6 +299,24 @@ enum status text_type_of(struct str *io_app, struct text_type *out, struct err *
 	return err_set(e, E_INVALID, "unknown profile type: %.*s", STR_ARG(str_sub(suffix, 0, 64)));
 }
 
+enum status pyroscope_name_query(struct str name, struct buf *out, struct err *e)
+{
+	struct str app, labels;
+	struct text_type t;
+	if (!name_split(name, &app, &labels))
+		return err_set(e, E_INVALID, "name: it has to be app{key=\"value\",…}");
+	enum status s = text_type_of(&app, &t, e);
+	if (s != OK)
+		return s;
+	buf_printf(out, "%s:%s:%s:%s:%s{service_name=", t.name, t.sample_type, t.unit,
+		t.period_type, t.period_unit);
+	buf_json_str(out, app);
+	buf_u8(out, ',');
+	buf_str(out, labels);
+	buf_u8(out, '}');
+	return buf_status(out);
+}
+
 /* ---- the body ---- */
 
 static enum status add_head(struct decoder *d, const struct text_body *b)

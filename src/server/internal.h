@@ -261,6 +261,7 @@ net_handler_fn server_pyroscope_no_rules;
 net_handler_fn server_pyroscope_no_debuginfo;
 net_handler_fn server_pyroscope_decline; /* an upload of debug information */
 net_handler_fn server_pyroscope_version;
+net_handler_fn server_pyroscope_apps;
 net_handler_fn server_pyroscope_label_values;
 net_handler_fn server_pyroscope_render;
 net_handler_fn server_pyroscope_render_diff;

@@ -401,14 +401,12 @@ static enum status profile_stats(struct server_call *c)
 
 /* ---- GET /pyroscope/label-values ---- */
 
-/* ?label=…: a list of texts in JSON. */
-static enum status plain_label_values(struct server_call *c)
+/* A list in JSON, with something before and behind each text. */
+static enum status write_values(
+	struct server_call *c, struct str label, const char *before, const char *behind)
 {
 	struct pyroscope_query all = { .start_ms = 0 };
 	struct texts values = { 0 };
-	struct str label = STR("");
-	if (!net_query_param(c->r, "label", 0, &c->a, &label) || label.len == 0)
-		return err_set(c->e, E_INVALID, "label: cannot be blank");
 	struct str name = querier_plain_name(c, label);
 	enum status s = each_selector(
 		c, &all, querier_is_type_label(name) ? NULL : add_values, name, &values);
@@ -418,10 +416,26 @@ static enum status plain_label_values(struct server_call *c)
 	buf_u8(c->out, '[');
 	for (size_t i = 0; i < values.count; i++) {
 		buf_cstr(c->out, i ? "," : "");
+		buf_cstr(c->out, before);
 		buf_json_str(c->out, values.v[i]);
+		buf_cstr(c->out, behind);
 	}
 	buf_u8(c->out, ']');
 	return OK;
+}
+
+static enum status plain_label_values(struct server_call *c)
+{
+	struct str label = STR("");
+	if (!net_query_param(c->r, "label", 0, &c->a, &label) || label.len == 0)
+		return err_set(c->e, E_INVALID, "label: cannot be blank");
+	return write_values(c, label, "", "");
+}
+
+/* GET /api/apps, of Pyroscope before 1.0. */
+static enum status apps(struct server_call *c)
+{
+	return write_values(c, STR("service_name"), "{\"name\":", "}");
 }
 
 /* ---- handlers ---- */
@@ -436,4 +450,10 @@ void server_pyroscope_label_values(void *ctx, const struct net_request *r, struc
 {
 	out->content_type = "application/json";
 	server_call_answer(ctx, r, out, plain_label_values);
+}
+
+void server_pyroscope_apps(void *ctx, const struct net_request *r, struct net_response *out)
+{
+	out->content_type = "application/json";
+	server_call_answer(ctx, r, out, apps);
 }

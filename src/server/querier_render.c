@@ -6,6 +6,24 @@
 
 #define TIMELINE_STEPS_MAX 20000
 
+/* Where no query is given, that of `name`, as /ingest has it: "app.cpu{…}". */
+static enum status query_of_name(struct server_call *c, struct str *io)
+{
+	struct str name = STR("");
+	if (io->len || !net_query_param(c->r, "name", 0, &c->a, &name))
+		return OK;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 2 * name.len + 256);
+	enum status s = pyroscope_name_query(name, &b, c->e);
+	if (s != OK)
+		return c->e->text[0] ? s : err_set(c->e, s, "name: too long");
+	const char *copy = arena_copy(&c->a, b.data, b.len);
+	if (!copy)
+		return server_call_no_memory(c);
+	*io = str_make(copy, b.len);
+	return OK;
+}
+
 /* "TYPE{labels}" of the parameters with that prefix. */
 static enum status render_query(
 	struct server_call *c, const char *const keys[3], struct pyroscope_query *q)
@@ -21,6 +39,9 @@ static enum status render_query(
 		net_query_param(c->r, "maxNodes", 0, &c->a, &nodes);
 	if (str_parse_u64(nodes, 10, &n) && n > 0)
 		q->nodes_max = (int64_t)MIN(n, (uint64_t)PYROSCOPE_NODES_MAX);
+	enum status s = str_eq(str_of(keys[0]), STR("query")) ? query_of_name(c, &text) : OK;
+	if (s != OK)
+		return s;
 	size_t brace = str_index(text, '{');
 	q->type = str_trim(str_sub(text, 0, brace));
 	q->selector = str_sub(text, brace, text.len);

@@ -162,6 +162,7 @@ static const struct net_route plain[] = {
 	WRITING("POST", "/v1/traces", server_otlp_traces, OTHERS),
 	WRITING("POST", "/v1/logs", server_otlp_logs, OTHERS),
 	WRITING("POST", "/v1/metrics", server_otlp_metrics, OTHERS),
+	ROW("GET", "/api/apps", server_pyroscope_apps, LOOKUPS),
 	ROW("GET", "/pyroscope/label-values", server_pyroscope_label_values, LOOKUPS),
 	ROW("GET", "/pyroscope/render", server_pyroscope_render, REPORTS),
 	ROW("GET", "/pyroscope/render-diff", server_pyroscope_render_diff, REPORTS),

@@ -31,6 +31,11 @@ static void renders(void **state)
 	CHECK(str_starts(querier_get(server_pyroscope_label_values, "label=comm", OK),
 		STR("[\"a\",\"b\"]")));
 	querier_get(server_pyroscope_label_values, "", E_INVALID);
+	CHECK(querier_get(server_pyroscope_apps, "", OK).p[0] == '[');
+	text = querier_get(server_pyroscope_render, "name=app.cpu%7Bcomm%3D%22a%22%7D", OK);
+	CHECK(strstr(text.p, "\"numTicks\":0"));
+	querier_get(server_pyroscope_render, "name=app.nothing", E_INVALID);
+	querier_get(server_pyroscope_render, "name=%7B%7D", E_INVALID);
 	CLEANUP(buf_deinit) struct buf none;
 	buf_init(&none, 16);
 	CHECK(made_find(querier_call(server_pyroscope_version, &none, OK), 1, 0).u64 == 1);
