@@ -12,7 +12,7 @@
 #include <elf.h>
 
 #define REVISION 5
-#define VERSION_MIN 32
+#define VERSION_MIN 28
 #define VERSION_MAX 44
 /* The program's only variable of threads, so that no other's alignment moves it. */
 #define CONTEXT_BYTES 8
@@ -88,6 +88,9 @@ enum status perl_find(const struct objfile *obj, struct runtime_record *out, str
 	l->interp_stack = version >= 34 ? 224 : 240;
 	l->interp_cop = version >= 34 ? 208 : 224;
 	l->has_body_aux = version >= 36;
+	l->stack_type = version >= 32 ? 44 : 40;
+	l->context_bytes = version >= 32 ? 104 : 96;
+	l->context_cv = version >= 32 ? 72 : 64;
 	place_context(obj, &symbols[SYMBOL_CONTEXT], l);
 	place_function(obj, &symbols[SYMBOL_LOOP], l->loop);
 	place_function(obj, &symbols[SYMBOL_SORT], l->sort);

@@ -180,6 +180,9 @@ struct perl_layout {
 	__u16 interp_stack; /* PerlInterpreter.Icurstackinfo */
 	__u16 interp_cop;   /* .Icurcop */
 	__u16 has_body_aux; /* struct xpvhv_aux lies behind the XPVHV, not behind the array */
+	__u16 stack_type;   /* PERL_SI.si_type */
+	__u16 context_bytes;
+	__u16 context_cv; /* of a subroutine; an eval has its CV two words further */
 	/* A thread's interpreter is so many bytes below the thread pointer; 0: it is not known, and
 	 * the root variable has the first thread's. */
 	__u16 thread_at;

@@ -16,7 +16,9 @@
 #define INTERPRETER PLACE(1)
 #define STACK PLACE(2)
 #define OUTER_STACK(n) (PLACE(6) + 0x100 * (uint64_t)(n))
-#define CONTEXT(n) (PLACE(3) + PERL_CONTEXT_BYTES * (uint64_t)(n)) /* 2: the innermost */
+#define CONTEXT_BYTES 104
+#define CONTEXT_CV 72
+#define CONTEXT(n) (PLACE(3) + CONTEXT_BYTES * (uint64_t)(n)) /* 2: the innermost */
 #define CV(n) (PLACE(4) + 0x100 * (uint64_t)(n))
 #define BODY(n) (CV(n) + 0x40)
 #define COP(n) (PLACE(5) + 0x80 * (uint64_t)(n)) /* where function n is */
@@ -29,7 +31,10 @@ static const struct runtime_record record = { .kind = RUNTIME_PERL,
 	.layout.perl = { .loop = { TEXT_OFFSET + 0x100, TEXT_OFFSET + 0x200 },
 		.interp_stack = 224,
 		.interp_cop = 208,
-		.has_body_aux = 1 } };
+		.has_body_aux = 1,
+		.stack_type = 44,
+		.context_bytes = CONTEXT_BYTES,
+		.context_cv = CONTEXT_CV } };
 
 static void put_hek(uint64_t at, const char *text)
 {
@@ -43,7 +48,7 @@ static void put_context(unsigned n, uint64_t returns_to)
 	put(CONTEXT(n), PERL_TYPE_SUB, 1);
 	put_word(CONTEXT(n) + PERL_CONTEXT_COP, COP(n));
 	put_word(CONTEXT(n) + PERL_CONTEXT_RETURN, returns_to);
-	put_word(CONTEXT(n) + PERL_CONTEXT_CV, CV(n));
+	put_word(CONTEXT(n) + CONTEXT_CV, CV(n));
 	put_word(CV(n), BODY(n));
 	put_word(BODY(n) + PERL_CV_STASH, STASH);
 	put_word(BODY(n) + PERL_CV_START, CV(n) + 8);
@@ -119,7 +124,7 @@ static const struct {
 	{ "contexts that are not mapped", STACK + PERL_SI_CONTEXTS, UNMAPPED, STACK_END_ROOT, RUNTIME_GAP_FRAME, 0 },
 	{ "stacks in a cycle", STACK + PERL_SI_PREVIOUS, STACK, STACK_END_ROOT, RUNTIME_GAP_OWNER, 3 },
 	{ "more contexts than there are", STACK + PERL_SI_INDEX, 0x7ffffffe, STACK_END_ROOT, RUNTIME_GAP_FRAME, 0 },
-	{ "a function that is not mapped", CONTEXT(1) + PERL_CONTEXT_CV, UNMAPPED, STACK_END_ROOT, RUNTIME_GAP_CODE, 3 },
+	{ "a function that is not mapped", CONTEXT(1) + CONTEXT_CV, UNMAPPED, STACK_END_ROOT, RUNTIME_GAP_CODE, 3 },
 	{ "a name of 2^31 - 1 bytes", NAME(2), 0x7fffffff00000000, STACK_END_ROOT, 0, 4 },
 	{ "a name of -1 bytes", NAME(2), 0xffffffff00000000, STACK_END_ROOT, 0, 4 },
 	{ "no place", INTERPRETER + 208, 0, STACK_END_ROOT, 0, 4 },

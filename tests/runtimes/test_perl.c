@@ -27,12 +27,14 @@ static void knows_its_version_by_its_variables(void **state)
 	static const struct {
 		const char *name;
 		uint8_t version;
-		uint16_t stack, cop, has_body_aux;
+		uint16_t stack, cop, has_body_aux, type, context, cv;
 	} cases[] = {
-		{ "5.32", 32, 240, 224, 0 },
-		{ "5.34", 34, 224, 208, 0 },
-		{ "5.42", 42, 224, 208, 1 },
-		{ "5.44", 44, 224, 208, 1 },
+		{ "5.28", 28, 240, 224, 0, 40, 96, 64 },
+		{ "5.30", 30, 240, 224, 0, 40, 96, 64 },
+		{ "5.32", 32, 240, 224, 0, 44, 104, 72 },
+		{ "5.34", 34, 224, 208, 0, 44, 104, 72 },
+		{ "5.42", 42, 224, 208, 1, 44, 104, 72 },
+		{ "5.44", 44, 224, 208, 1, 44, 104, 72 },
 	};
 	FOR_EACH_CASE (c, cases) {
 		const uint8_t data[1024] = { 5, c->version };
@@ -45,6 +47,8 @@ static void knows_its_version_by_its_variables(void **state)
 		CHECK_CASE(c, r.kind == RUNTIME_PERL && r.version == (5 << 8 | c->version));
 		CHECK_CASE(c, l->interp_stack == c->stack && l->interp_cop == c->cop);
 		CHECK_CASE(c, l->has_body_aux == c->has_body_aux && l->thread_at == 0);
+		CHECK_CASE(c, l->stack_type == c->type && l->context_bytes == c->context);
+		CHECK_CASE(c, l->context_cv == c->cv);
 		CHECK_CASE(c, l->loop[0] == r.text_from + 0x100 && l->loop[1] == l->loop[0] + 0x40);
 		CHECK_CASE(c, r.delta == r.text_from + (MADE_DATA + 64 - MADE_TEXT));
 	}
@@ -62,7 +66,7 @@ static void refuses_what_it_does_not_know(void **state)
 	} cases[] = {
 		{ "no Perl", 5, 36, { ROOT, REVISION, VERSION }, E_NOTFOUND, "no runtime" },
 		{ "no version", 5, 36, { LOOP, ROOT, REVISION }, E_NOTFOUND, "no runtime" },
-		{ "5.30", 5, 30, { LOOP, ROOT, REVISION, VERSION }, E_UNSUPPORTED, "5.30 is not" },
+		{ "5.26", 5, 26, { LOOP, ROOT, REVISION, VERSION }, E_UNSUPPORTED, "5.26 is not" },
 		{ "5.37", 5, 37, { LOOP, ROOT, REVISION, VERSION }, E_UNSUPPORTED, "5.37 is not" },
 		{ "7.36", 7, 36, { LOOP, ROOT, REVISION, VERSION }, E_UNSUPPORTED, "7.36 is not" },
 		{ "no threads", 5, 36,

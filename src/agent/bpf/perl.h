@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * perl: the frames of Perl, 5.32 to 5.42, with threads as distributions build it.
+ * perl: the frames of Perl, 5.28 to 5.44, with threads as distributions build it.
  *
  * Each thread's interpreter leads to its innermost PERL_SI, a stack of contexts, and each of these
  * to the one before: sort, DESTROY and such have one of their own. A context of a subroutine has
@@ -21,15 +21,14 @@
 #define PERL_SI_CONTEXTS 8
 #define PERL_SI_PREVIOUS 16
 #define PERL_SI_INDEX 32 /* i32, of the innermost; below 0: there is none */
-#define PERL_SI_TYPE 44
 #define PERL_SI_SORT 3
 /* struct context */
-#define PERL_CONTEXT_BYTES 104
+/* Of a context that is read; to 5.30 there are no more. */
+#define PERL_CONTEXT_BYTES 96
 #define PERL_CONTEXT_WORDS (PERL_CONTEXT_BYTES / 8)
 #define PERL_CONTEXT_COP 16
 #define PERL_CONTEXT_RETURN 48
-#define PERL_CONTEXT_CV 72
-#define PERL_CONTEXT_EVAL_CV 88
+#define PERL_CONTEXT_EVAL_CV 16 /* from the CV of a subroutine on */
 #define PERL_TYPE_MASK 15
 #define PERL_TYPE_SUB 9
 #define PERL_TYPE_FORMAT 10
@@ -173,7 +172,8 @@ static __always_inline int perl_leave_stack(struct walk *w, struct runtime_scrat
 static __always_inline int perl_context(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 contexts, __s32 index)
 {
-	if (!read_user(s->code, PERL_CONTEXT_BYTES, contexts + (__u64)index * PERL_CONTEXT_BYTES)) {
+	const struct perl_layout *l = &r->layout.perl;
+	if (!read_user(s->code, PERL_CONTEXT_BYTES, contexts + (__u64)index * l->context_bytes)) {
 		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 		w->runtime.frame = 0;
 		return 0;
@@ -184,7 +184,7 @@ static __always_inline int perl_context(struct walk *w, const struct runtime_rec
 	if (type != PERL_TYPE_SUB && type != PERL_TYPE_FORMAT && !is_text)
 		return 1;
 	__u64 cv = block_word(
-		s->code, PERL_CONTEXT_WORDS, is_text ? PERL_CONTEXT_EVAL_CV : PERL_CONTEXT_CV);
+		s->code, PERL_CONTEXT_WORDS, l->context_cv + (is_text ? PERL_CONTEXT_EVAL_CV : 0));
 	if (!cv && !is_text) /* it is being entered or left */
 		return 1;
 	perl_record(w, r, s, cv, is_text ? RUNTIME_FORM_EVAL : RUNTIME_FORM_NAMED);
@@ -196,11 +196,12 @@ static __always_inline int perl_context(struct walk *w, const struct runtime_rec
 
 /* Below a run that C code has begun so that it can catch an error, as with BEGIN blocks, is an eval
  * that returns nowhere: nothing else runs it. */
-static __always_inline __s32 perl_skip_catch(struct runtime_scratch *s, __u64 contexts, __s32 index)
+static __always_inline __s32 perl_skip_catch(
+	const struct runtime_record *r, struct runtime_scratch *s, __u64 contexts, __s32 index)
 {
 	if (index < 0 ||
 		!read_user(s->code, PERL_CONTEXT_BYTES,
-			contexts + (__u64)index * PERL_CONTEXT_BYTES) ||
+			contexts + (__u64)index * r->layout.perl.context_bytes) ||
 		block_word(s->code, PERL_CONTEXT_WORDS, PERL_CONTEXT_RETURN))
 		return index;
 	__u32 kind = block_byte(s->code, PERL_CONTEXT_WORDS, 0);
@@ -233,7 +234,7 @@ static __always_inline void perl_frame(
 	if (!w->runtime.frame)
 		return;
 	if (!more && w->runtime.stage == RUNTIME_NATIVE)
-		index = perl_skip_catch(s, contexts, index);
+		index = perl_skip_catch(r, s, contexts, index);
 	w->runtime.owner = (__u32)index;
 	if (index >= 0) {
 		w->runtime.stage |= more ? RUNTIME_FRAMES : RUNTIME_NATIVE;
@@ -278,7 +279,7 @@ static __always_inline int perl_owned(
 		return 1;
 	if (w->runtime.count || offset < l->sort[0] || offset >= l->sort[1])
 		return 0;
-	return read_user(&type, sizeof(type), w->runtime.frame + PERL_SI_TYPE) &&
+	return read_user(&type, sizeof(type), w->runtime.frame + l->stack_type) &&
 	       type == PERL_SI_SORT;
 }
 
