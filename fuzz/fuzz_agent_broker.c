@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(e.text[0]);
 		return 0;
 	}
-	FUZZ_CHECK(r.kind >= BROKER_OPEN && r.kind <= BROKER_CONTEXT);
+	FUZZ_CHECK(r.kind >= BROKER_OPEN && r.kind <= BROKER_DOTNET_READ);
 	FUZZ_CHECK(strlen(r.path) <= BROKER_PATH_MAX);
 	FUZZ_CHECK(r.len <= BROKER_READ_BYTES_MAX && r.offset <= INT64_MAX);
 	FUZZ_CHECK(r.pid <= INT32_MAX);
