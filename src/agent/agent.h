@@ -2,7 +2,7 @@
 /*
  * agent: samples this host and sends what it sees to a server.
  *
- * Top layer. Used by cli (`firn agent`, `firn up`).
+ * Top layer.
  */
 #pragma once
 

@@ -3,11 +3,11 @@
  * container: what container engines and Kubernetes say of a process' container: meta labels, found
  * by the path of its control group.
  *
- * Layer 4 (may use base, pb, procfs, fetch, net). Used by agent. Asked are, where they are: the
- * Kubernetes API or the kubelet (the pods of this node), CRI sockets (containerd, CRI-O,
- * cri-dockerd), Docker's and podman's API, containerd's own. One thread asks and keeps the answers,
- * another is told by the Kubernetes API of every change; containers_find() never waits: what is not
- *known yet has the labels of the path alone, and a version that changes when there is more.
+ * Layer 4 (may use base, pb, procfs, fetch, net). Sources are, where they exist: the Kubernetes API
+ * or the kubelet (the pods of this node), CRI sockets (containerd, CRI-O, cri-dockerd), Docker's
+ *and podman's API, containerd's own. One thread asks them and keeps the answers. Another watches
+ *the Kubernetes API for changes. containers_find() never waits: a container that is not known yet
+ *has the labels of its path alone, and a version that changes when there is more.
  *
  * Labels, by parca-agent's names where it has one:
  *	__meta_kubernetes_{namespace, pod_name, pod_uid, pod_ip, pod_ready, pod_phase,

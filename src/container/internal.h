@@ -174,7 +174,7 @@ NODISCARD enum status container_kubernetes_list(
 NODISCARD enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e);
 /* The token was refused (401), and another is in its file by now. */
 bool container_kubernetes_has_new_token(struct container_kubernetes *k);
-/* The node's labels; its name alone when they cannot be had, be it for want of the right to. */
+/* The node's labels; only its name if the API refuses them or does not answer. */
 enum status container_kubernetes_node(struct container_kubernetes *k, struct container_labels *out);
 /* `newest`: what has been written by now, and not what the API server remembers. */
 NODISCARD enum status container_kubernetes_pods(struct container_kubernetes *k, bool newest,
@@ -209,7 +209,7 @@ enum container_watch_state container_watch_state(struct container_watch *w);
 /* Some of what it told was forgotten: it tells all of it again, at most once a minute. From any
  * thread. */
 void container_watch_again(struct container_watch *w);
-/* The API knows no node of our name. */
+/* Whether the API knows no node of our name. */
 bool container_watch_node_is_unknown(struct container_watch *w);
 /* "" when all is well. */
 void container_watch_problem(struct container_watch *w, char out[ERR_TEXT_MAX]);
@@ -230,7 +230,7 @@ int container_user_socket(const char *trusted, const char *below);
 
 /* ---- places.c: where engines listen ---- */
 
-/* Users' engines come and go in the places that are left. */
+/* Places that the fixed ones leave free are for engines of users, which come and go. */
 #define CONTAINER_PLACES_MAX 16
 
 enum container_engine {

@@ -17,7 +17,7 @@ struct line {
 /* Places are added first, then the code that they belong to, at `base`; those before it are left
  * out. False: it is bad, or there is no room; counted. */
 bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base);
-/* Places that were added with addresses so much too high; those below it are at the beginning. */
+/* Lowers the addresses of `count` places by `ahead`; a place below that gets the beginning. */
 void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uint32_t ahead);
 uint32_t jit_map_place_count(const struct jit_map *m);
 /* Forgets the last places, from `first` on, which belong to no code yet. */

@@ -190,7 +190,7 @@ struct net_exchange {
 
 /* Loop, as what follows; one reference, the stream's. NULL: no memory. */
 struct net_exchange *net_exchange_new(struct net_conn *c, struct http_stream *stream);
-/* It takes so much of server->memory now. */
+/* Sets how many bytes of server->memory the exchange takes now. */
 void net_exchange_account(struct net_exchange *x, size_t bytes);
 /* Hands x->answer to http. */
 void net_exchange_answer(struct net_exchange *x);

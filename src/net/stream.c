@@ -221,7 +221,8 @@ static enum status make_piece(
 	return buf_status(out);
 }
 
-/* With the lock held: what the handler sets of its response later is no more for the loop. */
+/* Copies the response's head for the loop, with the lock held. What the handler sets later has no
+ * effect. */
 static void note_head(struct net_stream *st)
 {
 	const struct net_response *r = &st->x->response;

@@ -78,8 +78,8 @@ void objfile_build_id_load(struct objfile *obj)
 	}
 }
 
-/* All of a file up to their sum; of more, blocks at equal distances: what changes the length of
- * anything moves all that is behind it. */
+/* A file of up to 1 MiB is hashed as a whole. A larger one is hashed in blocks at equal distances:
+ * a change that makes anything longer moves all bytes behind it, so some block sees it. */
 static enum status add_blocks(const struct objfile *obj, struct hash_stream *h, struct err *e)
 {
 	CLEANUP(free_cleanup) uint8_t *block = malloc(CONTENT_BLOCK_BYTES);

@@ -2,9 +2,9 @@
 /*
  * objfile: one ELF file, opened read-only and validated; segments, sections, build id.
  *
- * Layer 2 (may use base, os, codec). Used by unwind, debuginfo, agent and cli. Files of other
- * processes are read with pread, never mapped. Thread safety: an open objfile is immutable; share
- * it freely. Source: System V gABI ch. 4-5; build-id note: type 3, owner "GNU".
+ * Layer 2 (may use base, os, codec). Files of other processes are read with pread, never mapped.
+ * Thread safety: an open objfile is immutable; share it freely. Source: System V gABI ch. 4-5;
+ * build-id note: type 3, owner "GNU".
  */
 #pragma once
 
@@ -91,8 +91,9 @@ NODISCARD enum status objfile_read(
 
 /* Lower-case hex of the GNU build id, with a NUL; "" when the file has none. */
 const char *objfile_build_id(const struct objfile *obj);
-/* Hex of a stand-in for files without a build id, as 32 digits after "x": XXH3-128 of the first and
- * last 4 KiB and the size, and, of a file without one, of 64 blocks of 16 KiB all over it. */
+/* What stands for the build id where there is none: "x" and the 32 hex digits of XXH3-128 over the
+ * first and last 4 KiB and the size. A file without a build id adds 64 blocks of 16 KiB from all
+ * over it. */
 NODISCARD enum status objfile_content_id(const struct objfile *obj, char out[40], struct err *e);
 
 /* By PT_LOAD; false when no segment holds it. */

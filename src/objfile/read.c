@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a file, from memory, or from what reads it for us: whichever the objfile is over. */
+/* An objfile is over a file, over bytes in memory, or over a function that reads for us. */
 #include "objfile/private.h"
 
 #include "os/os.h"

@@ -159,7 +159,7 @@ static enum status copy_groups(struct query_loader *l, const struct samples_cell
 	return st;
 }
 
-/* By group of the answer what its values are multiplied by; the report's unit. As in sums, 1 is the
+/* Finds the factor for the values of each group, and the report's unit. As in sums, 1 is the
  * period of what is multiplied by several, and 0 where they differ otherwise. */
 static int64_t *take_periods(
 	struct query_loader *l, struct query_loader_side *side, const struct samples_cells *c)

@@ -130,8 +130,8 @@ static void sum_up(struct maker *m)
 	}
 }
 
-/* Of what is live. first_child[] is one ahead while the lists are filled: each ends where the next
- * begins. */
+/* Lists the children of each live node. first_child[] is one ahead while the lists are filled: each
+ * ends where the next begins. */
 static void list_children(struct query_tree *t)
 {
 	const struct samples_node *v = t->stacks.v.v;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A method is told as its class' name and its own, side by side: here they become one name, with
- * what stands between them in the language. Code without a name, the outermost one of a file, is
- * told by its form, and gets the word that the language has for it in its own traces. Functions
- * without a name share that word, in a whole file of JavaScript: what is shown has their place,
- * too.
+ * The agent's BPF program sends a method as two names side by side, its class' and its own. Here
+ * they become one name, joined as the language joins them ("#", "::"). Code without a name, such as
+ * the outermost code of a file, comes with its form and gets the word that the language's own
+ * traces use. Many functions of a file may share that word, so what is shown has their file and
+ * line, too.
  */
 #include "runtimes/runtimes.h"
 

@@ -3,7 +3,7 @@
  * runtimes: language runtimes in ELF files, and what is made of their own data: which runtime a
  * file holds, in which version, where its structures are; lines of its instructions; its texts.
  *
- * Layer 3 (may use base, objfile). Used by agent. Thread safety: no state.
+ * Layer 3 (may use base, objfile). Thread safety: no state.
  *
  * To add a runtime:
  *   record.h             its number, and the layout that the walk needs

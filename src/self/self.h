@@ -30,7 +30,7 @@ NODISCARD enum status self_cpu_start(struct self_cpu **out, struct err *e);
 /* Takes the samples that the threads have written since the last call, and finds new threads. To be
  * called every SELF_LOOK_NS. */
 NODISCARD enum status self_cpu_look(struct self_cpu *c, struct err *e);
-/* Adds all samples to `out`, an initialised profile: process_cpu, samples:count and
+/* Replaces `out`, an initialised profile, by one with all samples: process_cpu, samples:count and
  * cpu:nanoseconds, each with the label thread_name. *out_lost: samples that found no slot. */
 NODISCARD enum status self_cpu_stop(
 	struct self_cpu *c, struct profile *out, uint64_t *out_lost, struct err *e);

@@ -12,7 +12,7 @@
 
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 #define LISTING_BYTES_MAX ((size_t)16 << 20)
-/* Of a function that is longer so much is listed, around its hottest instruction. */
+/* Of a longer function only so many bytes are listed, from its begin on. */
 #define WINDOW_BYTES ((uint64_t)64 << 10)
 
 struct listing {
@@ -58,7 +58,8 @@ static enum status find_bounds(struct listing *l)
 	if (s != OK)
 		return s;
 	if (l->end - l->begin > WINDOW_BYTES) {
-		/* From the begin, where instructions are known to begin, if it reaches. */
+		/* From the beginning of the function, since an instruction is known to begin there.
+		 */
 		if (hottest->at - l->begin >= WINDOW_BYTES)
 			return err_set(l->e, E_LIMIT,
 				"the function is %" PRIu64 " bytes long; up to %" PRIu64

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "server/internal.h"
 
-/* PROFILE: a gzipped profile.proto, which has an end or none. UPLOAD: any bytes, with a name. */
+/* PROFILE: a gzipped profile.proto, which may expire. UPLOAD: any bytes, with a name. */
 enum kept_kind { KEPT_PROFILE, KEPT_UPLOAD };
 #define KEPT_FILE_MAX ((size_t)64 << 20)
 #define KEPT_NAME_MAX 64 /* letters, digits, '.', '-', '_' */
@@ -26,7 +26,7 @@ static inline struct str kept_name(struct str id)
 {
 	return str_sub(id, KEPT_LETTERS + 1, id.len);
 }
-/* end_ns 0: none, and always none of an upload. */
+/* end_ns: when it expires; 0: never. An upload never does. */
 NODISCARD enum status kept_put(struct server *s, struct str tenant, enum kept_kind kind,
 	struct str name, struct str bytes, int64_t end_ns, struct kept *out, struct err *e);
 /* Appended to `out`. E_NOTFOUND: no such file, or its end has come. */

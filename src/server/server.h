@@ -2,7 +2,7 @@
 /*
  * server: store, symbols, queries and the page behind one port.
  *
- * Top layer. Used by cli (`firn server`, `firn up`).
+ * Top layer.
  */
 #pragma once
 

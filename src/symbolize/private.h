@@ -62,12 +62,13 @@ struct symbolize_disk {
 NODISCARD enum status symbolize_disk_init(struct symbolize_disk *d, const char *dir,
 	uint64_t bytes_max, struct symbolize_metrics *metrics, struct err *e);
 void symbolize_disk_deinit(struct symbolize_disk *d);
-/* Of the table of a build id, or of the folder that it lies in; false: too long. */
+/* The path of a build id's table, or of the table's folder; false: too long. */
 bool symbolize_disk_path(
 	const struct symbolize_disk *d, const char *id, bool folder, char out[SYMBOLIZE_PATH_MAX]);
+/* Marks a table as used now: the least recently used are removed first. */
 void symbolize_disk_used(const char *path);
 uint64_t symbolize_disk_bytes(struct symbolize_disk *d);
-/* A table is there no more, or smaller: by how many bytes. */
+/* A table was removed or became smaller, by so many bytes. */
 void symbolize_disk_freed(struct symbolize_disk *d, uint64_t bytes);
 /* What is on disk now; `out` is empty at first. */
 struct symbolize_on_disk {
@@ -82,7 +83,7 @@ struct symbolize_listing {
 };
 NODISCARD enum status symbolize_disk_list(
 	struct symbolize_disk *d, struct symbolize_listing *out, struct err *e);
-/* A table was built: others may go for it. */
+/* A table was built. Others are removed if all of them together are over the limit. */
 void symbolize_disk_added(struct symbolize_disk *d, const char *path);
 
 /* ---- tables.c: the tables of a symbolizer, open, on disk or being built ---- */
@@ -140,7 +141,7 @@ struct symbolize_mapping {
 	bool is_trimmed;
 	bool lacks; /* the table is trimmed, and lacks an address of these */
 };
-/* Whether a trimmed table lacks an address of the mapping. */
+/* Whether a trimmed table lacks this address of the mapping. */
 bool symbolize_lacks(
 	const struct profile_mapping *m, const struct debuginfo_table *t, uint64_t address);
 /* The virtual address in the ELF file; false: it is not known. */
@@ -165,7 +166,7 @@ struct symbolize_text {
 /* One thread's. */
 struct symbolize_namer {
 	struct profile *p;  /* whose locations get lines */
-	struct profile *to; /* where strings, functions and lines go: `p`, or */
+	struct profile *to; /* where strings, functions and lines go: `p`, or `own` if apart */
 	struct profile own;
 	bool apart;
 	const struct symbolize_mapping *mappings;

@@ -36,9 +36,9 @@ struct symbolizer_config {
 	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
 	 * its path, or changed so lately that it may be written over. */
 	uint32_t wants_min;
-	/* Whole tables may take as much disk as the samples (symbolizer_set_samples()), and at
-	 * least so much. Beyond it those whose programs had no samples for trim_idle_ns, longest
-	 * first, are trimmed to what the stored samples need. */
+	/* Whole tables may take as much disk as the samples do (symbolizer_set_samples()), and
+	 * whole_bytes in any case. Beyond that, tables are trimmed to what the stored samples need:
+	 * those of programs without samples for trim_idle_ns, the longest idle first. */
 	uint64_t whole_bytes;
 	int64_t trim_idle_ns;
 	int64_t sweep_ns; /* how often trimmed ones are removed of which no sample is left */

@@ -98,7 +98,7 @@ struct builder {
 	uint64_t bad_fdes;
 	bool is_code_only; /* no call frame information at all: the code is read */
 	bool with_bx;      /* some CFA is found by rbx: every row says where it is */
-	/* Of what was read again: E_INVALID: it is not what it was. */
+	/* How reading a part of the file a second time ended. E_INVALID: the file has changed. */
 	enum status again;
 	struct err again_err;
 };
@@ -532,7 +532,7 @@ static enum status index_source(struct builder *b, uint32_t source, struct err *
 	return OK;
 }
 
-/* OK, unless so much was done that it must end here. */
+/* OK, unless building has reached a limit or was cancelled and must end here. */
 static enum status check_work(const struct builder *b, struct err *e)
 {
 	if (b->work.is_stopped)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The cache file of docs/formats/unwind.md. The checksum is for damage; a file that another program
- * wrote to harm us has a right checksum, so everything else is checked too, last each blob as if it
- * had been built.
+ * wrote to harm us has a right checksum, so everything else is checked too. At last each blob is
+ * checked as one that was just built.
  */
 #include "base/reader.h"
 #include "codec/codec.h"

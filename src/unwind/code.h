@@ -16,11 +16,12 @@
 #define CODE_ENTRY_BYTES_MAX 256
 /* .init and .fini are looked at so far; real ones have 27. */
 #define CODE_CRT_BYTES_MAX 256
-/* Code without information is searched for signal returns up to so much a file. */
+/* Of a file's code without unwind information so many bytes are searched for signal returns. */
 #define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
-/* And read up to so much: what has more was built with frame pointers (browsers). */
+/* And so many are read as instructions: a file with more was built with frame pointers (browsers).
+ */
 #define CODE_READ_BYTES_MAX ((uint64_t)4 << 20)
-/* At a time: functions are shorter. */
+/* So many are read at a time: functions are shorter. */
 #define CODE_READ_BYTES ((size_t)256 << 10)
 
 /* A read for a short gap also reads this much behind it, for the next gaps. */

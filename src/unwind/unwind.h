@@ -2,7 +2,7 @@
 /*
  * unwind: `.eh_frame` of an ELF file to the paged table of rule.h.
  *
- * Layer 3 (may use base, codec, objfile). Used by agent. Nothing here trusts the file. An
+ * Layer 3 (may use base, codec, objfile). Nothing here trusts the file. An
  * unwind_table is immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V
  * ABI x86-64, AAPCS64.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * upload: parca.debuginfo.v1alpha1.DebuginfoService from the client's side: ask whether the server
- * wants a file, announce it, send its bytes, say that it is whole. Used by agent and cli.
+ * wants a file, announce it, send its bytes, say that it is whole.
  *
  * Layer 4 (may use base, pb, fetch, net, debuginfo). Blocking, one file and one client at a
  * time; not thread safe. Whatever goes wrong after upload_begin() leaves an upload that the server

@@ -43,8 +43,8 @@
 #define LUA_FRAME_WORDS (LUA_FRAME_BYTES / 8)
 #define LUA_PROTO_WORDS (LUA_PROTO_BYTES / 8)
 #define LUA_STACK_MORE 1024 /* bytes behind stack_last that may be used */
-/* Where a state is searched for: so many words in a step, so much below the first native frame of
- * Lua's file and in all. */
+/* The search for a state looks at so many words a step. It begins so many bytes below the first
+ * native frame of Lua's file, and ends after so many bytes in all. */
 #define LUA_SEARCH_WORDS 16
 #define LUA_SEARCH_BEFORE 1024
 #define LUA_SEARCH_BYTES 16384

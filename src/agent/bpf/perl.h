@@ -150,9 +150,9 @@ static __always_inline void perl_record(struct walk *w, const struct runtime_rec
 	runtime_record_frame(w, number, line);
 }
 
-/* The PERL_SI in s->block has no more contexts: the next one is the nearest before it that has
- * some. One that has none runs nothing: the outermost one of a program that is being compiled,
- * while its BEGIN blocks run. 1: there is one before it. */
+/* The PERL_SI in s->block has no more contexts. The walk goes on at the nearest PERL_SI before it
+ * that has some. A PERL_SI without contexts runs nothing: the outermost one has none while a
+ * program is being compiled and its BEGIN blocks run. 1: there is a PERL_SI before it. */
 static __always_inline int perl_leave_stack(struct walk *w, struct runtime_scratch *s)
 {
 	__u64 previous = block_word(s->block, PERL_SI_WORDS, PERL_SI_PREVIOUS);

@@ -33,8 +33,8 @@
 
 /* ---- the thread ---- */
 
-/* One of the list. 1: it is this one; below 0: there are no more, or (s->thread is not 0) it cannot
- * be read. */
+/* Looks at one thread of the list. 1: it is the thread that runs; below 0: the list ended, or (if
+ * s->thread is not 0) it cannot be read. */
 __noinline int python_thread_step(__u32 index)
 {
 	struct runtime_scratch *s = runtime_scratch_here();

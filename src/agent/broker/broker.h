@@ -119,7 +119,7 @@ ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
 /* To be closed: now, or where it is not to be asked now by broker_drop_late(). */
 void broker_drop(const struct broker_file *f);
-/* To be called from time to time: drops what could not be dropped. */
+/* To be called from time to time: tries again to drop files that could not be dropped. */
 void broker_drop_late(void);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);

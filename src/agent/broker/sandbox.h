@@ -29,9 +29,9 @@ struct sandbox_dir {
 	int fd;       /* O_PATH will do; -1: none */
 	bool sockets; /* nothing but sockets are made there */
 };
-/* From now on this thread, and what it starts, makes, changes and removes files only in these
+/* From now on this thread, and whatever it starts, can make, change and remove files only in these
  * folders and below: root's files are root's own, also without a capability. Open descriptors stay
- * as they are. E_UNSUPPORTED: the kernel has no Landlock (Linux 5.13), or not switched on. */
+ * as they are. E_UNSUPPORTED: the kernel has no Landlock (Linux 5.13), or it is switched off. */
 NODISCARD enum status sandbox_limit_writing(
 	const struct sandbox_dir *dirs, size_t count, struct err *e);
 /* A short list; everything else ends the broker. */

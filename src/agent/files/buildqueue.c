@@ -49,7 +49,7 @@ static int64_t credit_at(const struct buildqueue *q, struct credit *c, int64_t n
 	return c->ns;
 }
 
-/* When what costs so much is paid for. */
+/* How long it takes until the share has paid for so much CPU time. */
 static int64_t paid_after(const struct buildqueue *q, int64_t cpu_ns)
 {
 	return cpu_ns / q->cpu_percent * 100 + 100;

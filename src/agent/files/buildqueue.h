@@ -20,8 +20,8 @@
 #define BUILDQUEUE_OWNER_MAX 256
 /* Owners whose debts are known; beyond them the smallest debt is forgotten. */
 #define BUILDQUEUE_OWNERS_MAX 128
-/* An owner may be ahead of its share by so much CPU time, and so may all together: some thousand
- * tables of ordinary programs that are started at once, and a browser and two compilers. */
+/* An owner may be ahead of its share by so much CPU time, and so may all owners together. That is
+ * enough for a thousand ordinary programs that start at once, a browser and two compilers. */
 #define BUILDQUEUE_BURST_NS (10 * NS_PER_SEC)
 /* Where all together are over their share: the longest rest between two tables. */
 #define BUILDQUEUE_REST_MAX_NS (1 * NS_PER_SEC)

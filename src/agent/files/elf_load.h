@@ -28,10 +28,10 @@ struct opened {
 	uint64_t owner;      /* its user, on its file system */
 	char path[OPEN_FILE_PATH_MAX];
 	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1]; /* "": no ELF file */
-	/* Of what is known of it: build id, size, first and last bytes; and from elf_load_table()
-	 * on its table, so that no table is taken for that of another file. */
+	/* Made of build id, size, first and last bytes, and from elf_load_table() on also of the
+	 * unwind table. So no table is taken for that of another file. */
 	char identity[2 * OBJFILE_BUILD_ID_MAX + 96];
-	/* Of the file itself, for the cache on disk; "": not cached. */
+	/* The name of its unwind table in the cache on disk; "": it is not cached. */
 	char cache_name[2 * OBJFILE_BUILD_ID_MAX + 160];
 };
 

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A file_info has room for so much of a path. */
+/* A longer path is cut in file_info. */
 #define PATH_BYTES_MAX 255
 /* Keys among which the oldest is looked for. */
 #define LOOKED_AT_MAX 256u

@@ -57,7 +57,8 @@ static enum status no_answer(const char *path, struct err *e)
 	return err_set(e, E_TIMEOUT, "%s: timed out: its file system does not answer", path);
 }
 
-/* By the broker, which waits for no file system longer than it may; without one by this process. */
+/* The broker opens the file, since this process must not wait for a file system. Without a broker
+ * this process opens it. */
 enum status open_file_open(const char *path, uint32_t device, struct open_file *out, struct err *e)
 {
 	struct open_file f = { .fd = -1, .is_pinned = true };

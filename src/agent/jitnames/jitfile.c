@@ -315,7 +315,7 @@ static bool has_grown(const struct jitfile *f)
 
 bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns)
 {
-	/* Of a file that may hang only the time is known at which it was read. */
+	/* For a file that may hang only the time at which it was read is known. */
 	bool is_unseen = jitfiles_has_pinned(f) || f->objects.descriptor_count;
 	bool is_old = is_unseen && (int64_t)time_ns - f->read_ns > look_ns;
 	return is_old || has_grown(&f->perfmap) || has_grown(&f->dump);

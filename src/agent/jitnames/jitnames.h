@@ -32,8 +32,8 @@
 /* A process without files is asked again after so long, then after twice as long each time. */
 #define JITNAMES_OPEN_NS (2 * NS_PER_SEC)
 #define JITNAMES_OPEN_MAX_NS (60 * NS_PER_SEC)
-/* A process may have so much read at first, and so much more a second; all of them together four
- * times as much. */
+/* For a process so many bytes are read at first, and so many more each second; for all processes
+ * together four times as many. */
 #define JITNAMES_BURST_BYTES ((uint64_t)32 << 20)
 #define JITNAMES_BYTES_PER_SECOND ((uint64_t)512 << 10)
 

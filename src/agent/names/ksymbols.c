@@ -189,7 +189,7 @@ static void tell(const struct ksymbol_record *r, ksymbol_fn *fn, void *ctx)
 		fn(ctx, &s);
 }
 
-/* From an offset that counts on and on; what is asked for may begin anew at the ring's start. */
+/* Copies bytes from an offset that only grows; they may wrap around to the ring's start. */
 static void copy_out(
 	const struct ksymbols *k, const struct ring *r, uint64_t from, void *to, size_t len)
 {

@@ -37,8 +37,8 @@ struct deferred_config {
 	uint32_t frequency_hz; /* samples a second, of all CPUs, at most */
 	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: that */
 };
-/* On a host of so much memory, of which the agent may have `limit_bytes` (0: as much as it needs).
- */
+/* What bytes_max should be on a host with `host_bytes` of memory, of which the agent may have
+ * `limit_bytes` (0: as much as it needs). */
 uint64_t deferred_bytes(uint64_t host_bytes, uint64_t limit_bytes);
 
 #define DEFERRED_METRICS(X)                                                           \

@@ -17,11 +17,11 @@ struct bpf_object;
 #define KERNEL_CPUS_MAX 192
 #define TABLE_BYTES_IDLE_LEAST (8u << 20)
 #define TABLE_BYTES_IDLE (12u << 20) /* where there is room for it */
-/* Tables in use: 1 % of the host's memory, and so much at least, but no more than half of what our
- * control group may have, which the kernel charges with them (Linux 5.11). */
+/* Tables in use may take 1 % of the host's memory, and TABLE_BYTES_LEAST in any case. But they take
+ * at most half of our control group's limit, since the kernel counts them there (Linux 5.11). */
 #define TABLE_BYTES_LEAST (64u << 20)
 #define TABLE_HOST_PERCENT 1
-/* Of all programs, compiled. */
+/* What all BPF programs take in the kernel, compiled. */
 #define KERNEL_PROGRAM_BYTES (256u << 10)
 
 struct mapsizes {

@@ -73,10 +73,10 @@ NODISCARD enum status sampler_start(struct sampler *s, struct err *e);
 void sampler_stop(struct sampler *s);
 /* While paused nothing is sampled; may be called before sampler_start(). */
 void sampler_pause(struct sampler *s, bool paused);
-/* From now on so many samples a second and CPU, 1 to what the kernel allows. */
+/* Sets how many samples a second a CPU takes, from 1 to what the kernel allows. */
 NODISCARD enum status sampler_set_frequency(
 	struct sampler *s, uint32_t frequency_hz, struct err *e);
-/* From now on such a share of the threads that leave their CPU is sampled, where any is. */
+/* Sets the share of the threads leaving their CPU that is sampled, if any are. */
 void sampler_set_off_cpu(struct sampler *s, double probability);
 /* Can its maps be looked into and changed, with the privileges that are left? */
 bool sampler_works(struct sampler *s);

@@ -41,8 +41,8 @@ enum status sample_labels_of_process(struct profile *p, const struct process *x,
 	return labels_finish(p, &l, out);
 }
 
-/* A goroutine's label has no name that the agent gives itself, be it to other processes only: no
- * program says that it is of a pod. */
+/* Whether the agent itself gives this label to any process. A goroutine's label may not have such a
+ * name, so no program can claim to belong to a pod. */
 static bool is_taken(const struct process *x, struct str name)
 {
 	static const char *const own[] = { "pid", "thread_id", "thread_name", "cpu", "state",

@@ -23,7 +23,8 @@
 #define IDLE_EVICTED_MAX 64 /* likewise */
 /* A table that waits for room leaves this share of it free: blobs have holes between them. */
 #define SPARE_SHIFT 4
-/* And so much more when a slab is given back, so that the next table does not ask for one again. */
+/* A slab is given back only if so much more stays free, so that the next table does not ask for one
+ * again. */
 #define SLAB_SPARE_BYTES (SLAB_BYTES / 4)
 
 /* ---- eviction ---- */

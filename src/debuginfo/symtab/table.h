@@ -32,7 +32,7 @@ NODISCARD enum status debuginfo_table_open_fd(
  * the names. */
 uint32_t debuginfo_table_range(const struct debuginfo_table *t, uint64_t vaddr);
 struct str debuginfo_table_text(const struct debuginfo_table *t, uint32_t id);
-/* In a trimmed table: what the whole one knows of the place is not here. */
+/* Whether a trimmed table has left the place out, so that the whole table may know more of it. */
 static inline bool debuginfo_table_left_out(const struct debuginfo_table *t, struct symtab_place p)
 {
 	return p.line == SYMTAB_LEFT_OUT && (t->header->flags & SYMTAB_TRIMMED);

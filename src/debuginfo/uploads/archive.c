@@ -54,7 +54,7 @@ static unsigned long long place(const struct archive *a)
 
 /* ---- bytes ---- */
 
-/* More of the file into an empty `rest`; *out_end: there is no more. */
+/* Reads on in the file, into an empty `rest`. *out_end: the file has ended. */
 static enum status read_file(struct archive *a, bool *out_end, struct err *e)
 {
 	ssize_t n;

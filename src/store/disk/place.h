@@ -38,11 +38,11 @@ struct place_ops {
 	enum status (*remove)(struct place *p, uint64_t id, struct err *e);
 	/* What was removed stays removed. */
 	enum status (*sync)(struct place *p, struct err *e);
-	/* As remove(), but what was there is a local file at `to` then, for people to look at. */
+	/* As remove(), but keeps the bytes as a local file at `to`, for people to look at. */
 	enum status (*take_out)(struct place *p, uint64_t id, const char *to, struct err *e);
 	void (*close)(struct place *p);
 
-	/* Bytes behind those that were written before. */
+	/* Appends. */
 	enum status (*write)(struct place_put *u, const void *bytes, size_t len, struct err *e);
 	enum status (*finish)(struct place_put *u, struct err *e);
 	/* Also after finish(). What was not finished is removed. */

@@ -329,8 +329,8 @@ static int by_outermost(const void *pa, const void *pb, void *ctx)
 	return x < y ? -1 : 1;
 }
 
-/* Of the stacks only those that were not found are left, in an order in which each shares many
- * frames with the one before it: the nodes of these are not looked for again. */
+/* Leaves only the stacks that were not found. They are ordered so that each shares many frames with
+ * the one before it; the nodes of shared frames are not looked for again. */
 static void keep_unknown(struct adding *a)
 {
 	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");

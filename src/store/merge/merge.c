@@ -131,7 +131,8 @@ static enum status check_budget(const struct merging *m, uint64_t more, struct e
 		m->count, (unsigned long long)(bytes >> 20), (unsigned long long)(m->budget >> 20));
 }
 
-/* Of what its rows refer to, the numbers in the merged part. */
+/* Bytes of the arrays that map a source's numbers of series, nodes and sets to the merged part's.
+ */
 static uint64_t source_bytes(const struct merge_cursor *c)
 {
 	return ((uint64_t)c->tabs.series_count + c->tabs.node_count + c->tabs.set_count) *

@@ -20,7 +20,8 @@ struct merge_pace {
 	int64_t cpu_ns;
 };
 void merge_pace_begin(struct merge_pace *p);
-/* How long to wait after so much time, processor time and bytes. */
+/* How long to wait after work that took so much time and processor time, and wrote so many bytes.
+ */
 int64_t merge_pace_delay_ns(int64_t wall_ns, int64_t cpu_ns, uint64_t bytes);
 /* On the store's merging thread only; others go on at once. False: the store is closing. */
 bool merge_pace_wait(struct merge_pace *p, struct store *s, uint64_t bytes);

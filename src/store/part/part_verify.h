@@ -8,7 +8,7 @@
 
 #include "store/part/part_open.h"
 
-/* Every byte is read and checked. The second: with at most so much memory for its tables, and
- * without BATCHES, which an import does not use; E_LIMIT. */
+/* Both read and check every byte. part_verify_import() takes at most `limit_bytes` of memory for
+ * the tables (else E_LIMIT), and passes over BATCHES, which an import does not use. */
 NODISCARD enum status part_verify(struct part *p, struct err *e);
 NODISCARD enum status part_verify_import(struct part *p, uint64_t limit_bytes, struct err *e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store as samples/samples.h has it. Each query is one of queries.h, made to the view; what an
- * answer takes is counted until the view is closed, and a failure says nothing of where the server
- * keeps its files.
+ * How the store implements samples/samples.h: each operation calls its function in queries.h. The
+ * memory of an answer is counted until the view is closed. An error text does not tell clients
+ * where the server keeps its files.
  */
 #include "store/read/queries.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/scan: the rows of a source that a pick wants, some at a time.
+ * store/read/scan: reads the rows of a source that a pick wants, some at a time.
  *
  * Layer 3, private to store/.
  */
@@ -45,7 +45,7 @@ NODISCARD enum status scan_prepare(
 /* Whether there is something in a piece; and whether all of it is wanted. */
 enum scan_wants { SCAN_NONE, SCAN_SOME, SCAN_ALL };
 enum scan_wants scan_wants(const struct scan *s, size_t piece);
-/* Of a part's piece: which rows are wanted. */
+/* Which rows of a part's piece are wanted. */
 struct part_filter scan_filter(const struct scan *s, size_t piece);
 /* The rows of one piece that are wanted; fn is not called when there are none. */
 NODISCARD enum status scan_piece(const struct scan *s, size_t piece, struct scanner *scanner,

@@ -18,7 +18,7 @@
 /* Rewriting and merging never run at the same time (merge_lock), so they have one quota: 1/4. */
 #define REWRITE_MEMORY_SHARE 4
 #define REWRITE_BYTES(s) ((s)->config.memory_bytes / REWRITE_MEMORY_SHARE)
-/* Of the memory, in sixteenths: what queries may take, all together. */
+/* All queries together may take so many sixteenths of the memory. */
 #define QUERIES_SIXTEENTHS 4
 /* A memtable takes at most this many times memtable_bytes. Only a batch that is alone in it makes
  * it that large. */
