@@ -48,6 +48,9 @@ BUILTIN_ATOMIC_IN = (
 # A lock without a place in the order.
 BARE_LOCK = re.compile(r"\bpthread_(mutex|rwlock|cond_(timed)?wait)\w*")
 
+# A comment behind another without a line between: one of both has lost what it is about.
+STACKED = re.compile(r"^([ \t]*)/\*((?:(?!\*/)[\s\S])*)\*/\n\1/\*(.*)", re.M)
+
 # A variable that is cleaned up when its block is left, without a value.
 CLEANED = re.compile(r"CLEANUP\(\w+\) [\w ]+?\*?(\w+);")
 
@@ -100,6 +103,10 @@ def check_text(path, text):
         if r"\"%" in call.group(1):
             number = text.count("\n", 0, call.start()) + 1
             problems.append(f"{path}:{number}: a text in quotes of its own: use LOG_QUOTED")
+    for pair in STACKED.finditer(text) if path.parts[0] == "src" else ():
+        if not re.search(r"SPDX|----|clang-format", pair.group(2) + pair.group(3)):
+            number = text.count("\n", 0, pair.start()) + 1
+            problems.append(f"{path}:{number}: a comment that stands on another")
     for number, name in cleaned_too_early(bare):
         problems.append(f"{path}:{number}: {name} is cleaned up by a return before it has a value")
     for number, line in enumerate(text.splitlines(), 1):

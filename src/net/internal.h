@@ -28,9 +28,9 @@ struct net_address {
 	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "" for TCP */
 };
 
-/* All addresses that `text` may mean, at most `max`; listening: "" and ":PORT" are any address. */
 /* Only whether it has the form of an address: no name is looked up. */
 NODISCARD enum status net_address_check(const char *text, struct err *e);
+/* All addresses that `text` may mean, at most `max`; listening: "" and ":PORT" are any address. */
 NODISCARD enum status net_address_parse(const char *text, bool listening, struct net_address *out,
 	size_t max, size_t *out_count, struct err *e);
 void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_size);

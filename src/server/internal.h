@@ -148,12 +148,14 @@ NODISCARD enum status server_tenant_by(
 NODISCARD enum status server_tenant(
 	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
 
+/* server.c: reads the configuration again after SIGHUP. */
+void server_reload_if_wanted(struct server *s);
+
 /* guard.c: in front of the routes. */
+
 /* A route that needs no scope: the page, and those that tell whether a server is alive. */
 #define SERVER_SCOPE_OPEN (1u << 31)
 /* E_DENIED: other hosts reach the address, and there is no authentication. */
-/* After SIGHUP. */
-void server_reload_if_wanted(struct server *s);
 NODISCARD enum status server_guard_open(struct server *s, struct err *e);
 void server_guard_config(struct server *s, struct net_server_config *c);
 /* What flags say of the port: address, hosts, TLS, and the guard. All else has its default. */
@@ -183,6 +185,7 @@ net_stream_fn server_health_watch;
 net_stream_fn server_reflect;
 
 /* call.c */
+
 /* So long a request waits for a worker. A refusal costs it its place among those that wait, so this
  * is near what the page (90 s) and the command line (120 s) give an answer; a client that leaves
  * before takes its request along. */
@@ -221,6 +224,7 @@ net_handler_fn server_handle_source;
 net_handler_fn server_handle_instructions;
 
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
+
 /* The source file of this path on this host, appended to `out`. False: there is none, or the client
  * may not have it. The caller has seen that symbols name it. */
 #define SERVER_HOST_SOURCE_BYTES_MAX ((size_t)4 << 20)

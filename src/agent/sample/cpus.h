@@ -25,8 +25,8 @@ NODISCARD enum status cpus_new(
 	const struct bpf_program *program, uint32_t frequency_hz, struct cpus **out, struct err *e);
 void cpus_free(struct cpus *c); /* detaches */
 /* Attach to each CPU that is online and has no event; forget those that went offline. One read of
- * a file when nothing changed. */
-/* E_DENIED: some may not be sampled, all others are; not said again until the list changes. */
+ * a file when nothing changed. E_DENIED: some may not be sampled, all others are; not said again
+ * until the list changes. */
 NODISCARD enum status cpus_update(struct cpus *c, struct err *e);
 /* `fired`: how often the event of each possible CPU has, since the beginning. What is dead is made
  * anew, and counted. E_DENIED as of cpus_update(). */
