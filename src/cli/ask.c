@@ -329,7 +329,7 @@ int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format,
 	cli_url_add(url, "required", "1");
 	buf_u8(url, 0);
 	if (buf_status(url) != OK) {
-		cli_complain("the question is too long");
+		cli_complain("the query is too long");
 		return CLI_USAGE;
 	}
 	struct err e = { 0 };

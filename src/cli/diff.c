@@ -44,7 +44,7 @@ static const struct cli_command command = {
 		"  firn diff --from now-5m\n"
 		"  firn diff --from now-1h --base-from now-25h --base-to now-24h\n"
 		"  firn diff '{version=\"2\"}' --base-query '{version=\"1\"}' --fail-above 0.02",
-	.groups = { { "The question", cli_ask_table_options, CLI_ASK_OPTIONS,
+	.groups = { { "The query", cli_ask_table_options, CLI_ASK_OPTIONS,
 			    offsetof(struct diff, ask) },
 		{ "The comparison", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 2,

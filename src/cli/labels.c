@@ -13,7 +13,7 @@ static const struct cli_command command = {
 	.text = "  firn labels\n"
 		"  firn labels comm\n"
 		"  firn labels pid '{comm=\"python3\"}'",
-	.groups = { { "The question", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
+	.groups = { { "The query", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
 	.group_count = 1,
 };
 

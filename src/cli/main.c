@@ -11,7 +11,7 @@
 /* clang-format off */
 static const struct cli_verb verbs[] = {
 	{ "up",      cli_up,      "profile this host and show it in a browser: the main job" },
-	{ "server",  cli_server,  "keep profiles and answer questions about them" },
+	{ "server",  cli_server,  "keep profiles and answer queries about them" },
 	{ "agent",   cli_agent,   "profile this host and send it to a server" },
 	{ "record",  cli_record,  "record a command, a process or the host to a file" },
 	{ "open",    cli_open,    "look at a pprof, folded or perf script file in the browser" },

@@ -51,8 +51,7 @@ static const struct cli_command command = {
 		"  firn query -o graph.html\n"
 		"  firn query --format folded | flamegraph.pl > graph.svg\n"
 		"  firn query -o cpu.pb.gz && go tool pprof -http : cpu.pb.gz",
-	.groups = { { "The question", cli_ask_options, CLI_ASK_OPTIONS,
-			    offsetof(struct query, ask) },
+	.groups = { { "The query", cli_ask_options, CLI_ASK_OPTIONS, offsetof(struct query, ask) },
 		{ "The report", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 2,
 };

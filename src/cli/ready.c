@@ -40,7 +40,7 @@ static const struct cli_command command = {
 		"\n"
 		"  firn ready\n"
 		"  firn ready --server http://127.0.0.1:7071",
-	.groups = { { "The question", options, ARRAY_COUNT(options), 0 } },
+	.groups = { { "The server", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 1,
 };
 

@@ -111,7 +111,7 @@ static const struct cli_command command = {
 	.group_count = 1,
 };
 
-/* ---- questions to the server ---- */
+/* ---- requests to the server ---- */
 
 static bool get(const struct record *r, const char *path, struct buf *out)
 {

@@ -17,7 +17,7 @@
 const struct cli_verb *cli_verbs;
 const char cli_exit_codes[] =
 	"Exit codes: 0 all is well; 1 it did not work, and a sentence says why; 2 the command line "
-	"or the question is wrong; 3 no server answers; 4 `firn diff --fail-above` found something "
+	"or the query is wrong; 3 no server answers; 4 `firn diff --fail-above` found something "
 	"worse; 5 `firn store` could not read something; 6 there are no such samples; 7 `firn "
 	"store "
 	"verify` met files of a newer firn. `firn record` ends with its command's.";

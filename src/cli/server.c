@@ -44,7 +44,7 @@ static const struct cli_group own_group = { "Configuration", own_options, ARRAY_
 static const struct cli_command command = {
 	.name = "server",
 	.file_groups = cli_file_groups,
-	.summary = "firn server: keep profiles and answer questions about them.",
+	.summary = "firn server: keep profiles and answer queries about them.",
 	.args = "",
 	.text = "Takes OTLP profiles over gRPC and HTTP from agents and other senders, keeps them "
 		"durably, names their addresses, and serves the page and the API on the same "

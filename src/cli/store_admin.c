@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target is a server's URL or a directory; both do the same through the four functions below.
- * What does not fit into one part of an export is asked for in halves of its time range.
+ * A target is a server's URL or a directory: target_open() finds out, and each verb has one
+ * function that works on either. If an answer does not fit into one part of an export, its time
+ * range is exported in two halves.
  */
 #include "cli/store_admin.h"
 
@@ -105,7 +106,7 @@ static enum status take_time(const char *text, const char *flag, int64_t *out, s
 	return s == OK ? OK : err_prefix(e, s, "--%s", flag);
 }
 
-static enum status take_question(struct target *t, const struct options *o, struct err *e)
+static enum status take_query(struct target *t, const struct options *o, struct err *e)
 {
 	t->tenant = str_of(o->tenant ? o->tenant : "");
 	t->q = (struct samples_query){
@@ -175,7 +176,7 @@ static enum status ask(
 	int http_status = 0;
 	buf_u8(url, 0);
 	if (buf_status(url) != OK)
-		return err_set(e, E_LIMIT, "the question is too long");
+		return err_set(e, E_LIMIT, "the query is too long");
 	const char *path = (const char *)url->data;
 	enum status s =
 		body ? fetch_post(t->client, path, NULL, *body, TIMEOUT_NS, &http_status, out, e)
@@ -187,8 +188,8 @@ static enum status ask(
 	return refused(t, http_status, buf_view(out), e);
 }
 
-static void question_url(struct target *t, const char *path, const struct options *o,
-	int64_t from_ns, int64_t to_ns, struct buf *url)
+static void query_url(struct target *t, const char *path, const struct options *o, int64_t from_ns,
+	int64_t to_ns, struct buf *url)
 {
 	cli_url_begin(url, path);
 	cli_url_add(url, "query", o->query);
@@ -279,7 +280,7 @@ static enum status delete_there(struct target *t, const struct options *o, struc
 	buf_init(&url, 1 << 20);
 	buf_init(&body, 1 << 20);
 	if (t->client) {
-		question_url(t, "/api/admin/delete", o, t->q.from_ns, t->q.to_ns, &url);
+		query_url(t, "/api/admin/delete", o, t->q.from_ns, t->q.to_ns, &url);
 		enum status s = ask(t, &url, &nothing, &body, e);
 		return s == OK ? say(buf_view(&body), e) : s;
 	}
@@ -302,7 +303,7 @@ int cli_store_delete(int argc, char **argv)
 	struct target t;
 	enum status s = target_open(&t, argv[at], &o, &e);
 	if (s == OK)
-		s = take_question(&t, &o, &e);
+		s = take_query(&t, &o, &e);
 	if (s == OK)
 		s = delete_there(&t, &o, &e);
 	target_close(&t);
@@ -338,7 +339,7 @@ static enum status export_piece(
 	CLEANUP(buf_deinit) struct buf url;
 	buf_init(&url, 1 << 20);
 	if (x->t->client) {
-		question_url(x->t, "/api/admin/export", x->o, from_ns, to_ns, &url);
+		query_url(x->t, "/api/admin/export", x->o, from_ns, to_ns, &url);
 		return ask(x->t, &url, NULL, out, e);
 	}
 	struct store_view *v;
@@ -422,7 +423,7 @@ int cli_store_export(int argc, char **argv)
 	struct exporting x = { .t = &t, .o = &o };
 	enum status s = target_open(&t, argv[at], &o, &e);
 	if (s == OK)
-		s = take_question(&t, &o, &e);
+		s = take_query(&t, &o, &e);
 	if (s == OK)
 		s = export_to(&x, argv[at + 1], &e);
 	if (s == OK)

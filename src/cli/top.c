@@ -54,7 +54,7 @@ static const struct cli_command command = {
 		"  firn top --watch '{comm=\"python3\"}'\n"
 		"  firn top --sort total --from now-1h\n"
 		"  firn top --match malloc --limit 50",
-	.groups = { { "The question", cli_ask_table_options, CLI_ASK_OPTIONS,
+	.groups = { { "The query", cli_ask_table_options, CLI_ASK_OPTIONS,
 			    offsetof(struct top, ask) },
 		{ "The table", options, ARRAY_COUNT(options), 0 } },
 	.group_count = 2,

@@ -13,7 +13,7 @@ static const struct cli_command command = {
 		"\n"
 		"  firn types\n"
 		"  firn types --from now-1d",
-	.groups = { { "The question", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
+	.groups = { { "The query", cli_ask_index_options, CLI_ASK_INDEX_OPTIONS, 0 } },
 	.group_count = 1,
 };
 

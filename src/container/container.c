@@ -92,7 +92,7 @@ static void look_for(struct containers *c, struct str key, const struct containe
 	if (!r)
 		return;
 	int64_t now = clock_monotonic_ns();
-	/* One that a list brought has no question yet. */
+	/* One that a list brought has no query yet. */
 	r->query = *q;
 	r->used_ns = r->touched_ns = now;
 	if (r->due_ns <= now)

@@ -3,7 +3,7 @@
  * A queue of build ids, a shorter one of sources that goes before it, and a thread. The body of an
  * answer goes to a file of another name, which is renamed when it is whole; what a run that was
  * killed has left is removed at the start. Misses are remembered in a table by the hash of their
- * name, in which a later one takes the place of an earlier one: forgetting costs one more question.
+ * name, in which a later one takes the place of an earlier one: forgetting costs one more request.
  *
  * The name of a source in the cache has a hash of its path. The file begins with the path itself
  * and a NUL, so that another path of this hash is not taken for it.

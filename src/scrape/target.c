@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an address that discovery found to what is scraped: labels of the group and the job, the
+ * Makes what is scraped of an address that discovery found: labels of the group and the job, the
  * relabelling rules, then the URL from what the labels __scheme__, __address__, __profile_path__
  * and
  * __param_… are after that. In this order Prometheus and Parca do it, too.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * adhocprofiles.v1.AdHocProfileService: single files, which Profiles Drilldown and Pyroscope's page
- * upload, show and compare. A file is kept as it came (kept.h) and read again for each question; no
+ * upload, show and compare. A file is kept as it came (kept.h) and read again for each request; no
  * sample of it goes into the store. Its id is the kept one, "LETTERS-NAME".
  */
 #include "base/clock.h"
@@ -29,16 +29,16 @@ struct adhoc {
 typedef enum status adhoc_fn(struct adhoc *c);
 
 /* Upload: name, profile. Get: id, profile_type. Diff: left_id, right_id, profile_type. */
-struct question {
+struct request {
 	struct str text[4]; /* by number */
 	int64_t nodes_max;  /* 0: not said */
 };
 
-static enum status question_read(struct adhoc *c, struct question *out)
+static enum status request_read(struct adhoc *c, struct request *out)
 {
 	struct reader r = reader_over(c->r->body.p, c->r->body.len);
 	struct pb_field f;
-	*out = (struct question){ 0 };
+	*out = (struct request){ 0 };
 	while (pb_next(&r, &f)) {
 		if (f.wire == PB_BYTES && f.number < ARRAY_COUNT(out->text))
 			out->text[f.number] = f.bytes;
@@ -158,10 +158,10 @@ static enum status upload(struct adhoc *c)
 {
 	CLEANUP(buf_deinit) struct buf bytes;
 	CLEANUP(opened_deinit) struct opened f = { 0 };
-	struct question q;
+	struct request q;
 	struct kept kept;
 	buf_init(&bytes, ADHOC_FILE_MAX);
-	enum status s = question_read(c, &q);
+	enum status s = request_read(c, &q);
 	if (s != OK)
 		return s;
 	if (q.text[2].len > ADHOC_FILE_MAX / 3 * 4)
@@ -179,9 +179,9 @@ static enum status upload(struct adhoc *c)
 static enum status get(struct adhoc *c)
 {
 	CLEANUP(opened_deinit) struct opened f = { 0 };
-	struct question q;
+	struct request q;
 	int64_t time_ns = 0;
-	enum status s = question_read(c, &q);
+	enum status s = request_read(c, &q);
 	if (s == OK)
 		s = file_get(c, q.text[1], &f, &time_ns);
 	return s == OK ? put_file(c, q.text[1], time_ns, &f, q.text[2], q.nodes_max) : s;
@@ -215,9 +215,9 @@ static enum status diff(struct adhoc *c)
 {
 	CLEANUP(opened_deinit) struct opened left = { 0 };
 	CLEANUP(opened_deinit) struct opened right = { 0 };
-	struct question q;
+	struct request q;
 	int64_t time_ns;
-	enum status s = question_read(c, &q);
+	enum status s = request_read(c, &q);
 	if (s == OK)
 		s = file_get(c, q.text[1], &left, &time_ns);
 	if (s == OK)

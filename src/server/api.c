@@ -17,7 +17,7 @@
 
 /* ---- parameters ---- */
 
-struct question {
+struct api_query {
 	struct server *server;
 	struct arena arena;
 	struct query_request request;
@@ -25,13 +25,13 @@ struct question {
 	struct buf chosen; /* a line for the text: of which type the answer is */
 };
 
-static void question_deinit(struct question *q)
+static void api_query_deinit(struct api_query *q)
 {
 	buf_deinit(&q->chosen);
 	arena_deinit(&q->arena);
 }
 
-static enum status take_time(const struct net_request *r, struct question *q, const char *key,
+static enum status take_time(const struct net_request *r, struct api_query *q, const char *key,
 	int64_t now, int64_t *out, struct err *e)
 {
 	struct str text;
@@ -42,7 +42,7 @@ static enum status take_time(const struct net_request *r, struct question *q, co
 	return s == OK ? OK : err_prefix(e, s, "%s", key);
 }
 
-static enum status take_range(const struct net_request *r, struct question *q, struct err *e)
+static enum status take_range(const struct net_request *r, struct api_query *q, struct err *e)
 {
 	int64_t now = clock_realtime_ns();
 	q->request.from_ns = now - DEFAULT_RANGE_NS;
@@ -55,7 +55,7 @@ static enum status take_range(const struct net_request *r, struct question *q, s
 	return s;
 }
 
-static enum status take_numbers(const struct net_request *r, struct question *q, struct err *e)
+static enum status take_numbers(const struct net_request *r, struct api_query *q, struct err *e)
 {
 	struct str text;
 	uint64_t n;
@@ -107,7 +107,7 @@ static const struct {
 	"content-security-policy: sandbox allow-scripts; default-src 'none'; script-src " \
 	"'unsafe-inline'; style-src 'unsafe-inline'\r\n"
 
-static enum status take_format(const struct net_request *r, struct question *q, struct err *e)
+static enum status take_format(const struct net_request *r, struct api_query *q, struct err *e)
 {
 	struct str text;
 	q->format = QUERY_JSON;
@@ -124,7 +124,7 @@ static enum status take_format(const struct net_request *r, struct question *q, 
 		STR_ARG(str_sub(text, 0, 40)));
 }
 
-static enum status take_labels(const struct net_request *r, struct question *q, struct err *e)
+static enum status take_labels(const struct net_request *r, struct api_query *q, struct err *e)
 {
 	struct query_request *request = &q->request;
 	struct str text;
@@ -139,7 +139,7 @@ static enum status take_labels(const struct net_request *r, struct question *q, 
 	return OK;
 }
 
-static enum status take_question(const struct net_request *r, struct question *q, struct err *e)
+static enum status take_query(const struct net_request *r, struct api_query *q, struct err *e)
 {
 	struct query_request *request = &q->request;
 	struct str text;
@@ -172,7 +172,7 @@ static enum status take_question(const struct net_request *r, struct question *q
 /* ---- the frame around each query ---- */
 
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e);
+	struct api_query *q, struct buf *out, struct err *e);
 
 /* A line above an answer that is a table of text. */
 static enum status put_above(const struct buf *line, struct buf *body, struct err *e)
@@ -194,14 +194,14 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 	struct err e = { 0 };
 	if (!server_is_ready(s, out))
 		return;
-	CLEANUP(question_deinit) struct question q = { .server = s, .request = *defaults };
+	CLEANUP(api_query_deinit) struct api_query q = { .server = s, .request = *defaults };
 	arena_init(&q.arena, ARENA_BYTES_MAX);
 	buf_init(&q.chosen, ARENA_BYTES_MAX);
 	q.request.chosen = &q.chosen;
 	struct server_query query;
 	enum status status = server_query_begin(s, r, &query, &e);
 	if (status == OK)
-		status = take_question(r, &q, &e);
+		status = take_query(r, &q, &e);
 	if (status == OK)
 		status = server_tenant(s, r, &q.request.tenant, &e);
 	if (status == OK)
@@ -223,17 +223,17 @@ static void answer(struct server *s, const struct net_request *r, struct net_res
 
 /* ---- the queries ---- */
 
-#define ANSWER(name, call)                                                                       \
-	static enum status answer_##name(const struct query_engine *engine,                      \
-		const struct net_request *r, struct question *q, struct buf *out, struct err *e) \
-	{                                                                                        \
-		(void)r;                                                                         \
-		return call(engine, &q->request, q->format, out, e);                             \
-	}                                                                                        \
-	void server_handle_##name(                                                               \
-		void *ctx, const struct net_request *r, struct net_response *out)                \
-	{                                                                                        \
-		answer((struct server *)ctx, r, out, &defaults_##name, answer_##name);           \
+#define ANSWER(name, call)                                                                        \
+	static enum status answer_##name(const struct query_engine *engine,                       \
+		const struct net_request *r, struct api_query *q, struct buf *out, struct err *e) \
+	{                                                                                         \
+		(void)r;                                                                          \
+		return call(engine, &q->request, q->format, out, e);                              \
+	}                                                                                         \
+	void server_handle_##name(                                                                \
+		void *ctx, const struct net_request *r, struct net_response *out)                 \
+	{                                                                                         \
+		answer((struct server *)ctx, r, out, &defaults_##name, answer_##name);            \
 	}
 
 static const struct query_request defaults_types = { 0 };
@@ -254,7 +254,7 @@ ANSWER(functions, query_write_functions)
 /* ---- a flame graph in the order of time ---- */
 
 static enum status answer_flamechart(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	(void)r;
 	q->request.chart = true;
@@ -269,7 +269,7 @@ void server_handle_flamechart(void *ctx, const struct net_request *r, struct net
 
 /* /api/labels/NAME/values */
 static enum status answer_values(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	struct str name = r->path, prefix = STR("/api/labels/"), suffix = STR("/values");
 	if (!str_starts(name, prefix) || !str_ends(name, suffix) ||
@@ -289,7 +289,7 @@ void server_handle_label_values(void *ctx, const struct net_request *r, struct n
 /* base_query, base_from, base_to: what is not given is as on the other side; where none of them is,
  * the base is as long a time right before. */
 static enum status take_base(
-	const struct net_request *r, struct question *q, struct query_request *out, struct err *e)
+	const struct net_request *r, struct api_query *q, struct query_request *out, struct err *e)
 {
 	static const char *const keys[] = { "base_query", "base_from", "base_to" };
 	struct str text;
@@ -315,7 +315,7 @@ static enum status take_base(
 }
 
 static enum status answer_diff(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	struct query_request base;
 	struct str text;
@@ -339,7 +339,7 @@ void server_handle_diff(void *ctx, const struct net_request *r, struct net_respo
 /* ---- source ---- */
 
 static enum status answer_source(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	if (q->format != QUERY_JSON)
 		return err_set(e, E_INVALID, "format: a source is answered as json only");
@@ -353,7 +353,7 @@ void server_handle_source(void *ctx, const struct net_request *r, struct net_res
 }
 
 static enum status answer_instructions(const struct query_engine *engine,
-	const struct net_request *r, struct question *q, struct buf *out, struct err *e)
+	const struct net_request *r, struct api_query *q, struct buf *out, struct err *e)
 {
 	if (q->format != QUERY_JSON)
 		return err_set(e, E_INVALID, "format: instructions are answered as json only");
@@ -369,7 +369,7 @@ void server_handle_instructions(void *ctx, const struct net_request *r, struct n
 /* ---- pprof ---- */
 
 static enum status answer_pprof(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	(void)r;
 	q->request.required = true; /* no tool opens a profile of nothing */
@@ -437,11 +437,11 @@ static enum status put_note(const struct query_request *r, struct buf *out, stru
 	put_instant(out, r->to_ns);
 	if (r->match.len)
 		buf_printf(out, " through %.*s", STR_ARG(r->match));
-	return buf_status(out) == OK ? OK : err_set(e, buf_status(out), "the question is too long");
+	return buf_status(out) == OK ? OK : err_set(e, buf_status(out), "the query is too long");
 }
 
 static enum status answer_snapshot(const struct query_engine *engine, const struct net_request *r,
-	struct question *q, struct buf *out, struct err *e)
+	struct api_query *q, struct buf *out, struct err *e)
 {
 	int64_t length_ns = SNAPSHOT_USUAL_NS;
 	struct str text;
@@ -459,7 +459,7 @@ static enum status answer_snapshot(const struct query_engine *engine, const stru
 	buf_init(&profile, SNAPSHOT_BYTES_MAX);
 	buf_init(&note, ARENA_BYTES_MAX);
 	q->request.required = true;
-	q->format = QUERY_JSON; /* of the answer, whatever the question says */
+	q->format = QUERY_JSON; /* of the answer, whatever the query says */
 	s = put_note(&q->request, &note, e);
 	q->request.note = buf_view(&note);
 	if (s == OK)

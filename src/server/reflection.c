@@ -12,16 +12,16 @@
 #define GRPC_NOT_FOUND 5
 #define GRPC_INVALID 3
 
-struct question {
+struct request {
 	uint32_t kind; /* field number of the choice; 0: none */
 	struct str text;
 };
 
-static bool read_question(struct str message, struct question *out)
+static bool read_request(struct str message, struct request *out)
 {
 	struct reader r = reader_over(message.p, message.len);
 	struct pb_field f;
-	*out = (struct question){ 0 };
+	*out = (struct request){ 0 };
 	while (pb_next(&r, &f))
 		if (f.number >= 3 && f.number <= 7 && f.wire == PB_BYTES) {
 			out->kind = f.number;
@@ -95,7 +95,7 @@ static void put_extensions(struct buf *out, struct str type)
 }
 
 static void answer(
-	const struct server *s, const struct question *q, struct str request, struct buf *out)
+	const struct server *s, const struct request *q, struct str request, struct buf *out)
 {
 	pb_put_str(out, 2, request);
 	switch (q->kind) {
@@ -125,12 +125,12 @@ static enum status reflect(const struct server *s, struct net_stream *stream, st
 	buf_init(&reply, NET_BODY_MAX);
 	for (;;) {
 		struct str message;
-		struct question q;
+		struct request q;
 		bool end;
 		enum status st = net_stream_receive(stream, &message, &end, e);
 		if (st != OK || end)
 			return st;
-		if (!read_question(message, &q))
+		if (!read_request(message, &q))
 			return err_set(e, E_INVALID, "malformed request");
 		buf_clear(&reply);
 		answer(s, &q, message, &reply);

@@ -12,19 +12,18 @@
 #include <stdlib.h>
 
 #define SERVICE "/parca.debuginfo.v1alpha1.DebuginfoService/"
-#define QUESTION_BYTES_MAX ((size_t)4 << 10)
+#define REQUEST_BYTES_MAX ((size_t)4 << 10)
 
 static enum status call(struct net_client *c, const struct upload_limits *limits,
-	const char *method, struct buf *question, struct buf *answer, bool *out_retry,
-	struct err *e)
+	const char *method, struct buf *request, struct buf *answer, bool *out_retry, struct err *e)
 {
 	char path[128];
 	*out_retry = false;
-	enum status s = buf_status(question);
+	enum status s = buf_status(request);
 	if (s != OK)
-		return err_set(e, s, "%s: the question", method);
+		return err_set(e, s, "%s: the request", method);
 	snprintf(path, sizeof(path), SERVICE "%s", method);
-	s = net_client_rpc(c, path, buf_view(question), limits->call_ns, answer, out_retry, e);
+	s = net_client_rpc(c, path, buf_view(request), limits->call_ns, answer, out_retry, e);
 	return s == OK ? OK : err_prefix(e, s, "%s", method);
 }
 
@@ -32,15 +31,15 @@ static enum status call(struct net_client *c, const struct upload_limits *limits
 enum status upload_ask(struct net_client *c, const struct upload_limits *limits,
 	const struct upload_file *f, struct upload_answer *out, bool *out_retry, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf question, answer;
-	buf_init(&question, QUESTION_BYTES_MAX);
+	CLEANUP(buf_deinit) struct buf request, answer;
+	buf_init(&request, REQUEST_BYTES_MAX);
 	buf_init(&answer, UPLOAD_ANSWER_BYTES_MAX);
-	pb_put_str(&question, 1, str_of(f->build_id));
-	pb_put_str(&question, 2, str_of(f->hash ? f->hash : ""));
-	pb_put_bool(&question, 3, f->force);
-	pb_put_u64(&question, 4, f->type);
-	pb_put_u64(&question, 5, f->id_type);
-	enum status s = call(c, limits, "ShouldInitiateUpload", &question, &answer, out_retry, e);
+	pb_put_str(&request, 1, str_of(f->build_id));
+	pb_put_str(&request, 2, str_of(f->hash ? f->hash : ""));
+	pb_put_bool(&request, 3, f->force);
+	pb_put_u64(&request, 4, f->type);
+	pb_put_u64(&request, 5, f->id_type);
+	enum status s = call(c, limits, "ShouldInitiateUpload", &request, &answer, out_retry, e);
 	return s == OK ? upload_answer_decode(buf_view(&answer), out, e) : s;
 }
 
@@ -48,16 +47,16 @@ enum status upload_ask(struct net_client *c, const struct upload_limits *limits,
 enum status upload_begin(struct net_client *c, const struct upload_limits *limits,
 	const struct upload_file *f, struct upload_ticket *out, bool *out_retry, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf question, answer;
-	buf_init(&question, QUESTION_BYTES_MAX);
+	CLEANUP(buf_deinit) struct buf request, answer;
+	buf_init(&request, REQUEST_BYTES_MAX);
 	buf_init(&answer, UPLOAD_ANSWER_BYTES_MAX);
-	pb_put_str(&question, 1, str_of(f->build_id));
-	pb_put_u64(&question, 2, f->bytes);
-	pb_put_str(&question, 3, str_of(f->hash));
-	pb_put_bool(&question, 4, f->force);
-	pb_put_u64(&question, 5, f->type);
-	pb_put_u64(&question, 6, f->id_type);
-	enum status s = call(c, limits, "InitiateUpload", &question, &answer, out_retry, e);
+	pb_put_str(&request, 1, str_of(f->build_id));
+	pb_put_u64(&request, 2, f->bytes);
+	pb_put_str(&request, 3, str_of(f->hash));
+	pb_put_bool(&request, 4, f->force);
+	pb_put_u64(&request, 5, f->type);
+	pb_put_u64(&request, 6, f->id_type);
+	enum status s = call(c, limits, "InitiateUpload", &request, &answer, out_retry, e);
 	return s == OK ? upload_ticket_decode(buf_view(&answer), out, e) : s;
 }
 
@@ -165,7 +164,7 @@ enum status upload_send(struct net_client *c, const struct upload_limits *limits
 	*out_retry = false;
 	if (!x.chunk)
 		return err_set(e, E_NOMEM, "Upload");
-	buf_init(&x.message, UPLOAD_CHUNK_BYTES + QUESTION_BYTES_MAX);
+	buf_init(&x.message, UPLOAD_CHUNK_BYTES + REQUEST_BYTES_MAX);
 	enum status s = t->url[0] ? send_to_address(limits, &x, out_retry, e)
 				  : send_to_server(c, limits, &x, out_retry, e);
 	buf_deinit(&x.message);
@@ -177,9 +176,9 @@ enum status upload_send(struct net_client *c, const struct upload_limits *limits
 enum status upload_finish(struct net_client *c, const struct upload_limits *limits,
 	const struct upload_file *f, const struct upload_ticket *t, bool *out_retry, struct err *e)
 {
-	CLEANUP(buf_deinit) struct buf question, answer;
-	buf_init(&question, QUESTION_BYTES_MAX);
+	CLEANUP(buf_deinit) struct buf request, answer;
+	buf_init(&request, REQUEST_BYTES_MAX);
 	buf_init(&answer, UPLOAD_ANSWER_BYTES_MAX);
-	put_info(&question, f, t);
-	return call(c, limits, "MarkUploadFinished", &question, &answer, out_retry, e);
+	put_info(&request, f, t);
+	return call(c, limits, "MarkUploadFinished", &request, &answer, out_retry, e);
 }

@@ -174,7 +174,7 @@ static void leaves_nothing_out_of_speedscope(void **state)
 	}
 }
 
-static void routes_each_question(void **state)
+static void routes_each_query(void **state)
 {
 	(void)state;
 	/* clang-format off */
@@ -312,7 +312,7 @@ static void asks_anew_after_giving_way(void **state)
 	CHECK(system(command) == 0);
 }
 
-static void compares_two_questions(void **state)
+static void compares_two_queries(void **state)
 {
 	(void)state;
 	struct ask a;
@@ -349,11 +349,11 @@ static void compares_two_questions(void **state)
 	ask_deinit(&a);
 }
 
-TEST_MAIN(cmocka_unit_test_setup(compares_two_questions, setup),
+TEST_MAIN(cmocka_unit_test_setup(compares_two_queries, setup),
 	cmocka_unit_test_setup(passes_parameters, setup),
 	cmocka_unit_test_setup(has_defaults, setup),
 	cmocka_unit_test_setup(leaves_nothing_out_of_speedscope, setup),
-	cmocka_unit_test_setup(routes_each_question, setup),
+	cmocka_unit_test_setup(routes_each_query, setup),
 	cmocka_unit_test_setup(finds_the_label, setup),
 	cmocka_unit_test_setup(refuses_parameters, setup),
 	cmocka_unit_test_setup(answers_pprof_as_go_expects, setup),

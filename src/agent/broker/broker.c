@@ -333,7 +333,7 @@ static ssize_t request_text(
 	return (ssize_t)len;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static int open_on(const char *path, uint64_t device)
 {
@@ -460,7 +460,7 @@ static ssize_t request_bytes(
 	return error ? fail(error) : (ssize_t)a.text_len;
 }
 
-/* A question of kind 9 or 11. */
+/* A request of kind 9 or 11. */
 static ssize_t ask_memory(int pid, enum broker_kind kind, uint64_t address, void *out, size_t size)
 {
 	uint8_t payload[12];

@@ -7,7 +7,7 @@
  * Of a process' memory numbers are given that the runtime's own tables of code lead to, and bytes
  * of metadata only: what begins as every .NET assembly's does, up to the length that it says. So a
  * compromised agent reads no memory at will. A process can forge its tables: it spoils its own
- * names, and costs DOTNET_MEMORY_READS_MAX reads a question. Source: dotnet/runtime,
+ * names, and costs DOTNET_MEMORY_READS_MAX reads a request. Source: dotnet/runtime,
  * docs/design/datacontracts; ECMA-335 II.24.2.
  */
 #pragma once
@@ -16,7 +16,7 @@
 
 #include <sys/types.h>
 
-/* Of one question. */
+/* Of one request. */
 #define DOTNET_MEMORY_READS_MAX 4096
 /* Code is searched backwards for its beginning so far. */
 #define DOTNET_MEMORY_CODE_BYTES_MAX ((uint64_t)1 << 20)

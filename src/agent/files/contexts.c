@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two queues, of questions and of answers. No more is asked than the second one has room for, so
+ * Two queues, of requests and of answers. No more is asked than the second one has room for, so
  * that the thread never waits for the caller. A context that is being changed is read again at
  * once, some times; else when the process is looked at again.
  */
@@ -15,13 +15,13 @@
 
 #define READ_TRIES 3
 
-struct question {
+struct request {
 	uint32_t pid;
 	uint64_t start_ns;
 };
 
 struct contexts {
-	struct os_queue *questions, *answers;
+	struct os_queue *requests, *answers;
 	_Atomic uint32_t asked; /* not taken yet */
 	pthread_t thread;
 	bool has_thread;
@@ -42,7 +42,7 @@ static ssize_t read_context(struct contexts *c, uint32_t pid, uint64_t head)
 	return n;
 }
 
-static struct contexts_answer *look(struct contexts *c, const struct question *q)
+static struct contexts_answer *look(struct contexts *c, const struct request *q)
 {
 	struct thread_contexts_found found = { .place.process_start_ns = q->start_ns };
 	bool is_known = thread_contexts_find(&c->known, (int)q->pid, &found) == OK;
@@ -65,8 +65,8 @@ static struct contexts_answer *look(struct contexts *c, const struct question *q
 static void *run(void *ctx)
 {
 	struct contexts *c = ctx;
-	struct question *q;
-	while ((q = os_queue_pop(c->questions, INT64_MAX))) {
+	struct request *q;
+	while ((q = os_queue_pop(c->requests, INT64_MAX))) {
 		struct contexts_answer *a = atomic_load(&c->is_over) ? NULL : look(c, q);
 		free(q);
 		if (a && os_queue_try_push(c->answers, a))
@@ -82,7 +82,7 @@ enum status contexts_new(struct contexts **out, struct err *e)
 	struct contexts *c = calloc(1, sizeof(*c));
 	if (!c)
 		return err_set(e, E_NOMEM, "contexts of processes");
-	enum status s = os_queue_new(CONTEXTS_ASKED_MAX, &c->questions);
+	enum status s = os_queue_new(CONTEXTS_ASKED_MAX, &c->requests);
 	if (s == OK)
 		s = os_queue_new(CONTEXTS_ASKED_MAX, &c->answers);
 	if (s == OK)
@@ -101,14 +101,14 @@ void contexts_free(struct contexts *c)
 	if (!c)
 		return;
 	atomic_store(&c->is_over, true);
-	if (c->questions)
-		os_queue_close(c->questions);
+	if (c->requests)
+		os_queue_close(c->requests);
 	if (c->has_thread)
 		pthread_join(c->thread, NULL);
 	struct contexts_answer *a;
 	while (c->answers && (a = os_queue_pop(c->answers, 0)))
 		free(a);
-	os_queue_free(c->questions);
+	os_queue_free(c->requests);
 	os_queue_free(c->answers);
 	free(c);
 }
@@ -120,12 +120,12 @@ uint32_t contexts_room(const struct contexts *c)
 
 bool contexts_ask(struct contexts *c, uint32_t pid, uint64_t start_ns)
 {
-	struct question *q = contexts_room(c) ? malloc(sizeof(*q)) : NULL;
+	struct request *q = contexts_room(c) ? malloc(sizeof(*q)) : NULL;
 	if (!q)
 		return false;
-	*q = (struct question){ pid, start_ns };
+	*q = (struct request){ pid, start_ns };
 	c->asked++; /* before it can be answered */
-	if (!os_queue_try_push(c->questions, q)) {
+	if (!os_queue_try_push(c->requests, q)) {
 		c->asked--;
 		free(q);
 		return false;

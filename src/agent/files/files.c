@@ -80,7 +80,7 @@ bool files_offer(struct files *f)
 	return true;
 }
 
-/* ---- life, questions ---- */
+/* ---- life, requests ---- */
 
 static void files_cleanup(struct files **f)
 {

@@ -41,7 +41,7 @@ struct known {
 	struct executable executable;
 };
 
-struct question {
+struct request {
 	int pid;
 	uint64_t start_ticks;
 	uint64_t number; /* 0: an empty place */
@@ -49,15 +49,15 @@ struct question {
 	struct executable executable;
 };
 
-/* Questions in a ring: number n stands at n % EXECUTABLES_ASKED_MAX until it is overwritten. */
+/* Requests in a ring: number n stands at n % EXECUTABLES_ASKED_MAX until it is overwritten. */
 struct executables {
 	struct lock lock;
 	pthread_cond_t asked;
 	pthread_t thread;
 	bool started, stopping;
-	uint64_t last;     /* number of the newest question */
+	uint64_t last;     /* number of the newest request */
 	uint64_t answered; /* of the newest that the thread has looked at */
-	struct question questions[EXECUTABLES_ASKED_MAX];
+	struct request requests[EXECUTABLES_ASKED_MAX];
 	_Atomic uint64_t generation;
 	/* the thread's */
 	VEC(struct known) known;
@@ -284,12 +284,12 @@ static bool read_program(struct executables *x, int pid, struct executable *out)
 	return k.good;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-static struct question *question_find(struct executables *x, int pid, uint64_t start_ticks)
+static struct request *request_find(struct executables *x, int pid, uint64_t start_ticks)
 {
 	for (size_t i = 0; i < EXECUTABLES_ASKED_MAX; i++) {
-		struct question *q = &x->questions[i];
+		struct request *q = &x->requests[i];
 		if (q->number && q->pid == pid && q->start_ticks == start_ticks)
 			return q;
 	}
@@ -297,7 +297,7 @@ static struct question *question_find(struct executables *x, int pid, uint64_t s
 }
 
 /* Without the lock. The pid may belong to another process by now: the start time tells. */
-static void answer(struct executables *x, struct question *q)
+static void answer(struct executables *x, struct request *q)
 {
 	struct procfs_stat stat;
 	bool good = read_program(x, q->pid, &q->executable) &&
@@ -314,10 +314,10 @@ static void *run(void *ctx)
 			lock_wait(&x->asked, &x->lock);
 			continue;
 		}
-		struct question *place = &x->questions[++x->answered % EXECUTABLES_ASKED_MAX];
+		struct request *place = &x->requests[++x->answered % EXECUTABLES_ASKED_MAX];
 		if (place->number != x->answered)
 			continue; /* forgotten */
-		struct question q = *place;
+		struct request q = *place;
 		lock_release(&x->lock);
 		answer(x, &q);
 		lock_take(&x->lock);
@@ -337,7 +337,7 @@ static enum executables_answer ask(struct executables *x, int pid, uint64_t star
 	if (!x->started || x->last - x->answered >= EXECUTABLES_ASKED_MAX - 1)
 		return EXECUTABLES_NONE;
 	x->last++;
-	x->questions[x->last % EXECUTABLES_ASKED_MAX] = (struct question){ .pid = pid,
+	x->requests[x->last % EXECUTABLES_ASKED_MAX] = (struct request){ .pid = pid,
 		.start_ticks = start_ticks,
 		.number = x->last,
 		.answer = EXECUTABLES_ASKED };
@@ -349,7 +349,7 @@ enum executables_answer executables_find(
 	struct executables *x, int pid, uint64_t start_ticks, struct executable *out)
 {
 	lock_take(&x->lock);
-	const struct question *q = question_find(x, pid, start_ticks);
+	const struct request *q = request_find(x, pid, start_ticks);
 	enum executables_answer a = q ? q->answer : ask(x, pid, start_ticks);
 	if (q && a == EXECUTABLES_KNOWN)
 		*out = q->executable;
@@ -361,7 +361,7 @@ void executables_forget(struct executables *x, int pid, uint64_t start_ticks)
 {
 	lock_take(&x->lock);
 	/* Where no sample asks there are a thousand places to look through for each exec. */
-	struct question *q = x->started ? question_find(x, pid, start_ticks) : NULL;
+	struct request *q = x->started ? request_find(x, pid, start_ticks) : NULL;
 	if (q)
 		q->number = 0;
 	lock_release(&x->lock);

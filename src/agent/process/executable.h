@@ -3,7 +3,7 @@
  * executable: what a program's file says of itself, for labels: ids, compiler, static, stripped.
  * Private to agent/.
  *
- * A thread of its own reads them, since a file system may hang; it begins with the first question.
+ * A thread of its own reads them, since a file system may hang; it begins with the first request.
  * Files are told apart by device, inode, size and time, and read once. Thread safety: all functions
  * but executables_free() from any thread.
  */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-struct question {
+struct request {
 	struct procread_wish wish;
 	struct procread_answer *answer;
 	uint32_t user; /* of the process, once it is read */
@@ -27,11 +27,11 @@ struct question {
 struct procread {
 	struct lock lock;
 	pthread_cond_t asked, answered; /* the second when a thread ends, too */
-	struct question *question;      /* not taken yet */
+	struct request *request;        /* not taken yet */
 	uint32_t threads;               /* that are there, */
 	uint32_t busy;                  /* that read, */
 	uint32_t late;                  /* and that the caller has given up: */
-	struct question *given_up[PROCREAD_THREADS_MAX];
+	struct request *given_up[PROCREAD_THREADS_MAX];
 	int64_t patience_ns;
 	int64_t vain_since_ns, vain_ns; /* waited in vain in this second */
 	bool is_over;                   /* the last thread frees it */
@@ -103,7 +103,7 @@ void procread_answer_free(struct procread_answer *a)
 
 /* ---- threads ---- */
 
-static void question_free(struct question *q)
+static void request_free(struct request *q)
 {
 	procread_answer_free(q->answer);
 	free(q);
@@ -119,7 +119,7 @@ static void destroy(struct procread *p)
 }
 
 /* The user has not as many processes that do not answer as it may have. */
-static bool may_read(const struct procread *p, const struct question *asked)
+static bool may_read(const struct procread *p, const struct request *asked)
 {
 	uint32_t late = 0;
 	for (uint32_t i = 0; i < p->late; i++)
@@ -127,7 +127,7 @@ static bool may_read(const struct procread *p, const struct question *asked)
 	return late < PROCREAD_USER_THREADS_MAX;
 }
 
-static void remove_late(struct procread *p, const struct question *q)
+static void remove_late(struct procread *p, const struct request *q)
 {
 	uint32_t at = 0;
 	while (p->given_up[at] != q)
@@ -135,10 +135,10 @@ static void remove_late(struct procread *p, const struct question *q)
 	p->given_up[at] = p->given_up[--p->late];
 }
 
-/* Takes the question; `lock` is held, but not while it reads. */
+/* Takes the request; `lock` is held, but not while it reads. */
 static void answer_one(struct procread *p)
 {
-	struct question *q = STEAL_PTR(p->question);
+	struct request *q = STEAL_PTR(p->request);
 	struct procread_answer *answer = NULL;
 	uint32_t user = 0;
 	p->busy++;
@@ -157,7 +157,7 @@ static void answer_one(struct procread *p)
 	q->is_answered = true;
 	if (q->is_given_up) {
 		remove_late(p, q);
-		question_free(q);
+		request_free(q);
 	}
 	pthread_cond_signal(&p->answered);
 }
@@ -167,7 +167,7 @@ static void *run(void *ctx)
 	struct procread *p = ctx;
 	lock_take(&p->lock);
 	while (!p->is_over) {
-		if (p->question)
+		if (p->request)
 			answer_one(p);
 		else
 			lock_wait(&p->asked, &p->lock);
@@ -193,10 +193,10 @@ static bool has_thread(struct procread *p)
 	return true;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 /* `lock` is held. */
-static bool wait_for(struct procread *p, const struct question *q, int64_t deadline_ns)
+static bool wait_for(struct procread *p, const struct request *q, int64_t deadline_ns)
 {
 	const struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
 	int error = 0;
@@ -205,11 +205,11 @@ static bool wait_for(struct procread *p, const struct question *q, int64_t deadl
 	return q->is_answered;
 }
 
-static void give_up(struct procread *p, struct question *q)
+static void give_up(struct procread *p, struct request *q)
 {
-	if (p->question == q) { /* the host is so busy that no thread has run */
-		p->question = NULL;
-		question_free(q);
+	if (p->request == q) { /* the host is so busy that no thread has run */
+		p->request = NULL;
+		request_free(q);
 	} else {
 		q->is_given_up = true;
 		p->given_up[p->late++] = q;
@@ -231,7 +231,7 @@ static int64_t patience_now(struct procread *p)
 
 struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
 {
-	struct question *q = calloc(1, sizeof(*q));
+	struct request *q = calloc(1, sizeof(*q));
 	struct procread_answer *answer = NULL;
 	if (!q)
 		return NULL;
@@ -240,12 +240,12 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 	int64_t patience = patience_now(p);
 	bool is_asked = patience && has_thread(p);
 	if (is_asked) {
-		p->question = q;
+		p->request = q;
 		pthread_cond_signal(&p->asked);
 	}
 	if (!is_asked || wait_for(p, q, clock_monotonic_ns() + patience)) {
 		answer = STEAL_PTR(q->answer);
-		question_free(q);
+		request_free(q);
 	} else {
 		p->vain_ns += patience;
 		give_up(p, q);

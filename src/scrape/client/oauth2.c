@@ -3,7 +3,7 @@
  * A token is asked for when one is needed and none is there that lasts, by one thread: the others
  * wait for the lock and find it. The client's name and secret go in an Authorization header; a
  * server that refuses this (400, 401) gets them in the form, as some want it. A refusal is
- * remembered for a moment, so that a thousand targets are not a thousand questions.
+ * remembered for a moment, so that a thousand targets are not a thousand requests.
  */
 #include "scrape/client/client.h"
 
@@ -91,7 +91,7 @@ void client_oauth2_free(struct client_oauth2 *o)
 	free(o);
 }
 
-/* ---- the question ---- */
+/* ---- the request ---- */
 
 static void put_escaped(struct buf *b, struct str s)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How: each source of keys is a function that fills the session and says whether it had any;
- * libcurl signs (fetch_sign()). A role is taken by a question to STS, which gives other keys. */
+ * libcurl signs (fetch_sign()). A role is taken by a request to STS, which gives other keys. */
 #include "scrape/discover/aws.h"
 
 #include <stdio.h>
@@ -372,7 +372,7 @@ void aws_session_close(struct aws_session *x)
 	explicit_bzero(x, sizeof(*x));
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 void aws_url(const struct aws_session *x, const char *service, char out[AWS_URL_BYTES])
 {

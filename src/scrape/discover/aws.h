@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * aws: questions to Amazon's services: where the keys come from, and a signed call.
+ * aws: requests to Amazon's services: where the keys come from, and a signed call.
  *
  * Layer 6, of discover. A session is of one run and one thread. The keys come from the first of
  * these that has any, as in Amazon's SDKs: the configuration; AWS_ACCESS_KEY_ID,

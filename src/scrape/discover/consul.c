@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalog's services, then each one's instances with their health: plain questions, no blocking
+ * The catalog's services, then each one's instances with their health: plain requests, no blocking
  * ones. Services that are named without tags are asked for at once.
  */
 #include <stdio.h>

@@ -174,7 +174,7 @@ const char *discover_join(struct arena *a, struct str host, struct str port)
 		a, "%s%.*s%s:%.*s", v6 ? "[" : "", STR_ARG(host), v6 ? "]" : "", STR_ARG(port));
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 struct str discover_shown(const char *address)
 {

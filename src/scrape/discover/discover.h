@@ -15,7 +15,7 @@
 #include "conf/conf.h"
 #include "scrape/client/client.h"
 
-#define DISCOVER_TIMEOUT_NS ((int64_t)30 * 1000000000) /* of each question */
+#define DISCOVER_TIMEOUT_NS ((int64_t)30 * 1000000000) /* of each request */
 #define DISCOVER_ANSWER_MAX CONF_JSON_BYTES_MAX
 #define DISCOVER_TREE_BYTES ((size_t)256 << 20) /* of the answers that are joined */
 #define DISCOVER_TARGETS_MAX 100000u
@@ -139,7 +139,7 @@ NODISCARD enum status discover_server(struct discover *d, const struct discover_
 	const char *address, const char *server, discover_search_fn *fn, struct discover_found *out,
 	struct err *e);
 
-#define DISCOVER_SERVICES_MAX 2000u /* a question each */
+#define DISCOVER_SERVICES_MAX 2000u /* a request each */
 struct discover_registry {
 	/* Asks for the list of a service's instances, which lies in x->service. */
 	enum status (*ask)(struct discover_search *x, struct str service,

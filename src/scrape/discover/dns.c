@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The C library asks, as /etc/resolv.conf says (search domains, several servers, TCP for what is
- * long), and reads the answer's names. It cannot be woken meanwhile: a question ends after two
+ * long), and reads the answer's names. It cannot be woken meanwhile: a request ends after two
  * seconds for each server that says nothing.
  *
  * A name that is not there has no targets, and is no error; a server that cannot tell is one.
@@ -107,7 +107,7 @@ enum status dns_answer_parse(struct str message, struct str name, int type, uint
 	return s;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static enum status ask(struct dns *d, struct __res_state *state, struct str name,
 	struct discover_found *out, struct err *e)

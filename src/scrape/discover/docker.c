@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two questions to an engine with Docker's API: its networks, then its containers. A container is a
+ * Two requests to an engine with Docker's API: its networks, then its containers. A container is a
  * target on each of its TCP ports, by its address in a network: the first by name, unless all are
  * asked for. One that shares the network of another has that one's addresses.
  */
@@ -139,7 +139,7 @@ static enum status add_container(struct engine *x, const struct conf_node *conta
 	return add_in_network(x, container, networks->v[first].value, shared, e);
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 /* {"name": ["value", …], …} */
 static void put_filters(const struct conf_node *filters, struct buf *url)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The instances of a region of EC2, a page after the other, then the ids of its zones, which are
- * not to be had in the same answer and are left out where the keys do not allow that question.
+ * not to be had in the same answer and are left out where the keys do not allow that request.
  * Source: docs.aws.amazon.com/AWSEC2/latest/APIReference: DescribeInstances,
  * DescribeAvailabilityZones; the labels are Prometheus' (ec2_sd_config).
  */
@@ -195,7 +195,7 @@ static enum status add_page(struct look *x, const struct conf_node *root, struct
 	return s;
 }
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 static void put_filters(struct buf *form, const struct conf_node *filters)
 {

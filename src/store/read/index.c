@@ -135,7 +135,7 @@ static enum status source_types(struct type_list *list, const struct tabs *t, co
 }
 
 static enum status add_kinds(
-	struct type_list *list, const struct kinds_question *k, const struct tabs *t)
+	struct type_list *list, const struct kinds_query *k, const struct tabs *t)
 {
 	enum status s = OK;
 	size_t ignored;
@@ -154,7 +154,7 @@ static enum status types(struct store_view *v, int64_t from_ns, int64_t to_ns, s
 	struct samples_query q = { .from_ns = from_ns, .to_ns = to_ns };
 	struct budget b = query_budget(v, &q);
 	struct type_list list = { 0 };
-	struct kinds_question k = { .view = v, .query = &q, .types = true, .budget = &b };
+	struct kinds_query k = { .view = v, .query = &q, .types = true, .budget = &b };
 	struct kinds_texts none = { 0 };
 	CLEANUP(free_cleanup) uint8_t *done = NULL;
 	struct pick *picks = view_picks_new(v);
@@ -437,9 +437,7 @@ static enum status texts(struct store_view *v, const struct samples_query *q, st
 	if (s == OK)
 		s = budget_array(&x.budget, v->source_count, 1, &done, e);
 	if (s == OK && (!q->selector || q->selector->matcher_count == 0)) {
-		struct kinds_question k = {
-			.view = v, .query = q, .name = name, .budget = &x.budget
-		};
+		struct kinds_query k = { .view = v, .query = q, .name = name, .budget = &x.budget };
 		s = kinds_ask(&k, done, &x.listed, e);
 	}
 	if (s == OK)

@@ -15,7 +15,7 @@
 #define RUN_MAX ((size_t)64)
 
 struct asking {
-	struct kinds_question *k;
+	struct kinds_query *k;
 	uint8_t *done;
 	uint8_t *seen; /* by number in the dictionary; relaxed atomics; NULL: there is none */
 	uint32_t seen_count;
@@ -117,7 +117,7 @@ enum status kinds_texts_add(
 
 /* ---- one part ---- */
 
-bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const struct tab_kind *x)
+bool kinds_wanted(const struct kinds_query *k, const struct tabs *t, const struct tab_kind *x)
 {
 	const struct selector *sel = k->query->selector;
 	if (!str_eq(t->label_strings[x->tenant], k->view->tenant))
@@ -131,7 +131,7 @@ bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const st
 }
 
 /* Sample labels are in sets, which are found by series where not all series are wanted. */
-static bool lists_tell_all(const struct kinds_question *k, const struct source *s)
+static bool lists_tell_all(const struct kinds_query *k, const struct source *s)
 {
 	const struct tabs *t = &s->tabs;
 	if (k->types || t->name_count == 0)
@@ -255,8 +255,7 @@ static enum status gather(struct asking *a, struct kinds_texts *out, struct err 
 	return s;
 }
 
-enum status kinds_ask(
-	struct kinds_question *k, uint8_t *done, struct kinds_texts *out, struct err *e)
+enum status kinds_ask(struct kinds_query *k, uint8_t *done, struct kinds_texts *out, struct err *e)
 {
 	struct asking a = { .k = k, .done = done };
 	lock_init(&a.lock, LOCK_ONE_QUERY);

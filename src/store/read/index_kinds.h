@@ -11,7 +11,7 @@
 #include "store/read/pick.h"
 
 /* A query, and what was found so far. */
-struct kinds_question {
+struct kinds_query {
 	struct store_view *view;
 	const struct samples_query *query;
 	bool types;      /* only loading: the kinds are then looked at one by one */
@@ -31,7 +31,7 @@ NODISCARD enum status kinds_texts_add(
 	struct kinds_texts *t, const struct str *texts, size_t n, struct budget *b, struct err *e);
 
 /* Whether the kind fits the selector and the view's tenant. */
-bool kinds_wanted(const struct kinds_question *k, const struct tabs *t, const struct tab_kind *x);
+bool kinds_wanted(const struct kinds_query *k, const struct tabs *t, const struct tab_kind *x);
 /* `done` by source: 1 if the lists answer the query, so that nothing else of the source is read. */
 NODISCARD enum status kinds_ask(
-	struct kinds_question *k, uint8_t *done, struct kinds_texts *out, struct err *e);
+	struct kinds_query *k, uint8_t *done, struct kinds_texts *out, struct err *e);
