@@ -160,9 +160,20 @@ def check_exit_codes():
         yield f"src/cli/run.c: cli_exit_codes names {named}, cli.h has {numbers}"
 
 
+def check_kinds():
+    """The page of parts has each kind of frame."""
+    header = pathlib.Path("src/profile/profile.h").read_text()
+    kinds = re.search(r"#define FRAME_KIND_LIST\(X\)(.*?)\nenum", header, re.S)
+    page = pathlib.Path("docs/formats/part.md").read_text()
+    said = re.search(r"Kind: (.*?); a reader", page, re.S)
+    numbers = re.findall(r"X\(\w+, (\d+),", kinds[1])
+    if re.findall(r"\b\d+\b", said[1]) != numbers:
+        yield f"docs/formats/part.md: LOCATIONS must name the kinds of frames {numbers}"
+
+
 def main():
     limits, exceptions = read_limits()
-    problems, sources = [*check_locks(), *check_exit_codes()], []
+    problems, sources = [*check_locks(), *check_exit_codes(), *check_kinds()], []
     used = set()
     for path in code_files():
         text = path.read_text()

@@ -15,5 +15,5 @@ void interval_look_for_lost_execs(struct agent *a, int64_t now_ns);
 /* A server that died may have taken files without reading them: the next one is offered all files.
  */
 void interval_offer_files(struct agent *a, int64_t now_ns);
-/* What processes publish of themselves, where the thread that looks for it has found some. */
+/* Takes what the thread `contexts` has found that processes publish of themselves. */
 void interval_take_contexts(struct agent *a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 
-/* In place: most of what is hashed is a few words, and a call into a library takes as long. */
+/* The hash is inlined: most keys are a few words long, and calling a library takes as long as
+ * hashing them. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

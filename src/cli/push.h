@@ -8,7 +8,7 @@
 
 #include "base/str.h"
 
-/* Of a file; what a server takes by default. */
+/* The largest file that is sent: a server takes no larger one by default. */
 #define CLI_PUSH_BYTES_MAX ((size_t)64 << 20)
 
 struct cli_credentials;

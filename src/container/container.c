@@ -99,7 +99,7 @@ static void look_for(struct containers *c, struct str key, const struct containe
 		pthread_cond_broadcast(&c->changed);
 }
 
-/* What a path asks for; outermost first, the pod last. */
+/* The queries that a path leads to; outermost first, the pod last. */
 struct wanted {
 	struct procfs_container containers[PROCFS_CONTAINERS_MAX];
 	uint32_t users[PROCFS_CONTAINERS_MAX]; /* that may have named them; 0: root alone */

@@ -206,7 +206,7 @@ NODISCARD enum status container_watch_start(
 	const struct container_watch_config *c, struct container_watch **out, struct err *e);
 void container_watch_stop(struct container_watch *w); /* NULL is fine */
 enum container_watch_state container_watch_state(struct container_watch *w);
-/* Some of what it told was forgotten: it tells all of it again, at most once a minute. From any
+/* Lets the watch report all pods again, at most once a minute, since some were forgotten. Any
  * thread. */
 void container_watch_again(struct container_watch *w);
 /* Whether the API knows no node of our name. */

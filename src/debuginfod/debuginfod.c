@@ -289,7 +289,7 @@ static enum status fetch_from(
 	return s;
 }
 
-/* In their order; those that failed lately are not asked. */
+/* Asks the servers in their order, but for those that failed lately. */
 static enum status fetch_file(struct debuginfod *d, const struct file *f, struct err *e)
 {
 	enum status worst = E_NOTFOUND;

@@ -13,9 +13,9 @@
 #define TAIL_MAX 2048
 #define BLOCK_CODES 64
 #define STEPS_MAX 4096
-/* Of one look for dead code; what it did not come to stays. */
+/* Steps of one search for dead code; code that it has not reached stays. */
 #define FORGET_STEPS_MAX (256u * JIT_CODES_MAX)
-/* A look for dead code that found little pays no more than so often: both must have passed. */
+/* After a search for dead code that found little, both of these must pass before the next one. */
 #define FORGET_LITTLE (JIT_CODES_MAX / 8)
 #define FORGET_PAUSE_NS ((uint64_t)5 * 1000000000)
 #define FORGET_PAUSE_CODES 2048

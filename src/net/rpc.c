@@ -98,7 +98,7 @@ enum status net_rpc_decode(enum net_framing f, const struct http_request *r, str
 	if (s != OK)
 		return s;
 	if (scratch->len == 0) {
-		/* In place in `binary`, which goes. */
+		/* The message lies in `binary`, which is given up. */
 		buf_str(scratch, message);
 		s = buf_status(scratch);
 		if (s != OK)

@@ -103,7 +103,7 @@ NODISCARD enum status os_harden(struct err *e);
 
 /* Once, before there are other threads; takes the variables out of the environment. */
 void os_notify_open(void);
-/* In a fork, for which the service manager does not listen. */
+/* For a forked child, whose messages the service manager does not take. */
 void os_notify_close(void);
 /* "READY=1", "STOPPING=1", "STATUS=…": lines. */
 void os_notify(const char *lines);

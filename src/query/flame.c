@@ -125,7 +125,7 @@ static uint64_t step_begin(unsigned step)
 	return step < 16 ? step : (uint64_t)(8 + step % 8) << (step / 8 - 1);
 }
 
-/* What at least `wanted` stacks reach, and not many more. */
+/* The value that at least `wanted` stacks reach, and not many more. */
 static uint64_t total_of_largest(const struct query_tree *t, uint64_t wanted)
 {
 	uint32_t counts[TOTAL_STEPS] = { 0 };

@@ -34,7 +34,8 @@
 #define NAME_BYTES 64
 /* A library of 26 has 150,000. */
 #define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
-/* Of code, searched piece by piece; of all segments, which may lie on one another. */
+/* At most so much code of all segments together is searched, piece by piece; segments may overlap.
+ */
 #define CODE_BYTES_MAX ((uint64_t)128 << 20)
 #define CODE_PIECE_BYTES ((size_t)1 << 20)
 /* movq $imm32, disp32(%rip) */

@@ -65,7 +65,7 @@ NODISCARD enum status scrape_start_forwarding(const char *path, scrape_forward_f
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes
  * nothing. Targets that stay as they were go on undisturbed. */
 NODISCARD enum status scrape_reload(struct scrape *x, struct err *e);
-/* From then on a changed file has to pass this as well: what the rest of it says. */
+/* From then on a changed file has to pass `check` as well, which judges the rest of the file. */
 typedef enum status scrape_check_fn(const char *path, struct err *e);
 void scrape_check_by(struct scrape *x, scrape_check_fn *check);
 void scrape_stop(struct scrape *x); /* NULL is fine */

@@ -294,7 +294,7 @@ void server_pyroscope_nothing(void *ctx, const struct net_request *r, struct net
 	(void)out;
 }
 
-/* What firn has not, and says so with a sentence. */
+/* Calls that firn does not implement: a sentence says so. */
 #define REFUSAL(name, sentence)                                                     \
 	void name(void *ctx, const struct net_request *r, struct net_response *out) \
 	{                                                                           \

@@ -29,9 +29,10 @@
 #define FLUSH_RETRY_NS (5 * NS_PER_SEC)
 #define UPKEEP_INTERVAL_NS (60 * NS_PER_SEC)
 #define MEMORY_BYTES_MIN ((uint64_t)16 << 20)
-/* Of the log, which is read after a crash only: less than half of the time of level 1 for a quarter
- * more bytes. What is mostly stacks and samples is not packed at all: a sixth of the bytes is not
- * worth more time than everything else that is done with them. */
+/* How the log is packed. It is read after a crash only, so the level costs less than half of the
+ * time of level 1, for a quarter more bytes. Batches that are mostly stacks and samples are not
+ * packed at all: that would save a sixth of the bytes and take longer than everything else about
+ * them. */
 #define LOG_ZSTD_LEVEL (-10)
 #define LOG_PACK_SHARE 2 /* one byte in so many is of texts and symbols, at least */
 

@@ -281,7 +281,7 @@ static bool put_known_section(
 	return count > 0;
 }
 
-/* Of the entry's code, which is somewhere before `to`. */
+/* Where the code of the entry ends, somewhere before `to`. */
 static uint64_t find_entry_end(struct code *c, uint64_t to)
 {
 	size_t len = MIN(to - c->entry, (uint64_t)CODE_ENTRY_BYTES_MAX);

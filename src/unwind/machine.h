@@ -30,8 +30,8 @@ struct unwind_machine {
 	/* Does a function that these instructions describe leave by __builtin_eh_return? NULL: not
 	 * known for this machine. */
 	bool (*is_eh_return)(struct str instructions);
-	/* From which offset of its code it is on its way to an exception's handler, and the rule
-	 * there. False: it does not look like libgcc's. */
+	/* Finds the offset from which on the code goes to an exception's handler, and the rule from
+	 * there on. False: the code does not look like libgcc's. */
 	bool (*find_context)(
 		const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
 	/* Is it the function that a context of makecontext() returns to, and whose caller is none?

@@ -107,8 +107,8 @@ enum unwind_step {
 /* A word of the stack; false: it is not at hand. */
 typedef bool unwind_read_fn(void *ctx, uint64_t address, uint64_t *out);
 
-/* From a frame to its caller by the rule at its pc: what agent/bpf/walk.h does in the kernel, for
- * both machines (EM_X86_64, EM_AARCH64). sp must be known. */
+/* Steps from a frame to its caller by the rule at its pc, as agent/bpf/walk.h does in the kernel,
+ * for both machines (EM_X86_64, EM_AARCH64). sp must be known. */
 enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,
 	struct unwind_frame *f, unwind_read_fn *read, void *ctx);
 

@@ -260,7 +260,7 @@ struct unwind_rule x86_rule(const struct cfi_state *state, bool is_signal, bool 
 	return rule;
 }
 
-/* By what both forms have in common, so that each byte is looked at once. */
+/* Searches for the bytes that both forms have in common, so that each byte is looked at once. */
 ptrdiff_t x86_find_sigreturn(const uint8_t *code, size_t len, size_t *out_len)
 {
 	static const uint8_t common[] = { 0x0f, 0, 0, 0, 0x0f, 0x05 };

@@ -360,7 +360,7 @@ static __always_inline void hotspot_begin_kept(const struct walk *w, const struc
 	h->kept_from = w->user_count;
 }
 
-/* All of them are recorded. Global: verified once. */
+/* Records all of them. The function is global, so that the verifier checks it once. */
 __noinline int hotspot_end_kept(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

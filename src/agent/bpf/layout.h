@@ -100,8 +100,8 @@ struct profiler_settings {
 			 it */
 };
 
-/* In and out of the `check_kernel` program, which sampler_open() runs in its own thread: are the
- * layouts that no BTF describes what they are believed to be? */
+/* Input and output of the `check_kernel` program, which sampler_open() runs in its own thread. It
+ * checks the layouts that no BTF describes. */
 struct profiler_check {
 	__u64 address;   /* in: somewhere in our own memory */
 	__u64 vma_start; /* out: bounds of its mapping; both 0: not found */

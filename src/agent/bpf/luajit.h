@@ -144,7 +144,7 @@ static __always_inline int luajit_is_empty(const struct walk *w, const struct ru
 	       results < 0 && w->runtime.frame < stack - results;
 }
 
-/* From the C frame to what has called it. */
+/* Goes from the C frame to its caller. */
 static __always_inline void luajit_leave(struct walk *w)
 {
 	__u64 cframe = w->runtime.root, saved[3];

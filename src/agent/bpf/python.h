@@ -28,7 +28,8 @@
 #define PYTHON_TEXT_COMPACT 8
 #define PYTHON_TEXT_ASCII 16
 #define PYTHON_CODE_TAG 7 /* bits of f_executable that are no address (3.14) */
-/* As an owner, which is an aligned address: the next native frame of the loop's code. */
+/* In the place of an owner's address, which is aligned: the owner is the next native frame of the
+ * loop's code. */
 #define PYTHON_OWNER_IS_LOOP 1
 
 /* ---- the thread ---- */

@@ -138,7 +138,7 @@ enum event_type {
 #define EVENT_FLAG_KEEP 1
 /* An EVENT_STACK of the same CPU came before: the walk can be finished from it. */
 #define EVENT_FLAG_STACK 2
-/* In the upper half of the flags: what the thread did when the sample was taken. */
+/* The upper half of the flags says what the thread did when the sample was taken. */
 #define EVENT_STATE_SHIFT 4
 #define EVENT_STATE_MASK 0xf0
 

@@ -94,13 +94,13 @@ static const int deadly_calls[] = {
 	SCMP_SYS(io_uring_setup), SCMP_SYS(setuid), SCMP_SYS(setresuid), SCMP_SYS(capset),
 };
 
-/* Not F_SETOWN and F_SETSIG, which send any signal to any process of the same user. */
+/* F_SETOWN and F_SETSIG are left out: they send any signal to any process of the same user. */
 static const int fcntl_commands[] = {
 	F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW,
 	F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW, F_ADD_SEALS, F_GET_SEALS, F_GETPIPE_SZ, F_SETPIPE_SZ,
 };
 
-/* Not TIOCSTI and TIOCLINUX, which type into the terminal that it was started from. */
+/* TIOCSTI and TIOCLINUX are left out: they type into the terminal that it was started from. */
 static const unsigned long ioctl_requests[] = {
 	PERF_EVENT_IOC_ENABLE, PERF_EVENT_IOC_DISABLE, PERF_EVENT_IOC_REFRESH, PERF_EVENT_IOC_RESET,
 	PERF_EVENT_IOC_PERIOD, PERF_EVENT_IOC_SET_BPF, PERF_EVENT_IOC_ID,
@@ -132,7 +132,7 @@ static int add_fcntl_rules(scmp_filter_ctx ctx)
 	return rc;
 }
 
-/* To open for reading and cut off at once is writing, which Landlock sees from Linux 6.2 on. */
+/* O_TRUNC writes even where a file is opened for reading. Landlock sees that from Linux 6.2 on. */
 static int add_open_rules(scmp_filter_ctx ctx)
 {
 	static const struct {

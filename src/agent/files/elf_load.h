@@ -36,11 +36,11 @@ struct opened {
 };
 
 void opened_close(struct opened *o);
-/* Sees what it is; o->path and o->file are set, and it stays where it is. What is no ELF file is
- * known by its path and key, and counted: made code of two processes may have one path. E_TIMEOUT:
- * its file system does not answer. */
+/* Finds out what an opened file is; o->path and o->file are set and stay. A file that is no ELF
+ * file is counted, and known by its path and key, since JIT code of two processes may have one
+ * path. E_TIMEOUT: its file system does not answer. */
 NODISCARD enum status elf_load_examine(const struct elf_load *l, struct opened *o, struct err *e);
-/* The same of what is known to be no ELF file, and was not opened: o->path is set. */
+/* The same for a file that is known to be no ELF file and was not opened: o->path is set. */
 void elf_load_examine_other(const struct elf_load *l, struct opened *o);
 /* A descriptor of it for others: its own, or, where its file system may hang, that of a copy below
  * `dir` ("": in memory), which vanishes when it is closed. E_LIMIT: more

@@ -134,7 +134,7 @@ static void open_first_pass(struct files *f)
 	file_request_count_first_pass(f);
 }
 
-/* By the opener. No table is touched: what is bound stays bound. */
+/* The opener calls this. It changes no table: bindings stay. */
 static void offer_all(struct files *f)
 {
 	f->is_offer_due = false;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* What a list, and an object whatever comes of it, cost of the bytes that may be read. */
+/* Bytes that reading a list counts as, and reading an object, even in vain. */
 #define LISTED_BYTES sizeof(struct jit_memory_object)
 #define ASKED_BYTES 1024
 #define GIVE_WAY_US 50

@@ -161,7 +161,7 @@ enum status ksymbols_update_to(struct ksymbols *k, struct str online, struct err
 	if (online.len > sizeof(k->text) || !cpus_parse(online, k->online, k->count))
 		return err_set(
 			e, E_INVALID, "%s: not a list of CPUs: %.*s", ONLINE_PATH, STR_ARG(online));
-	/* One that cannot be opened cannot be at the next look either. */
+	/* An event that cannot be opened now cannot be opened at the next look either. */
 	memcpy(k->text, online.p, online.len);
 	k->text_len = online.len;
 	k->missed = true;

@@ -220,8 +220,8 @@ enum status cpus_update(struct cpus *c, struct err *e)
 			detach(c, cpu);
 		} else if (!c->links[cpu]) {
 			enum status one = attach(c, cpu, e);
-			/* One that we may not sample will not be ours at the next look either: it
-			 * is said once, and the others are sampled. */
+			/* A CPU that we may not sample now cannot be sampled at the next look
+			 * either: it is said once, and the others are sampled. */
 			if (one != OK && (one != E_DENIED || c->attached == 0))
 				return one;
 			s = one != OK ? one : s;

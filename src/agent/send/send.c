@@ -112,7 +112,7 @@ static void note_spool(struct sender *s, const struct spool_sum *lost, metric_va
 	metric_set(&s->m.spool_bytes, now.bytes);
 }
 
-/* All of `held` goes to disk; what does not get there stays. */
+/* Writes all of `held` to disk; batches that cannot be written stay in it. */
 static void put_away(struct sender *s)
 {
 	while (s->spool && s->held.len) {

@@ -11,9 +11,9 @@
 #include "upload/upload.h"
 
 struct upload_source_config {
-	bool strip; /* what gives names alone is sent */
-	/* In which the separate debug file is looked for, as ".build-id/ab/cdef….debug", in this
-	 * order; NULL at the end; or NULL: /usr/lib/debug. */
+	bool strip; /* only what gives names is sent */
+	/* Folders in which the separate debug file is looked for, as ".build-id/ab/cdef….debug", in
+	 * this order, ended by NULL. A NULL pointer means /usr/lib/debug. */
 	const char *const *debug_folders;
 };
 

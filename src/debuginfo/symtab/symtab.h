@@ -69,9 +69,10 @@ struct debuginfo_instruction {
 	uint32_t size;
 	struct str text; /* "mov rax, rbx"; printable ASCII */
 };
-/* In a child as above; what is no instruction is ".byte …". Texts lie in `text`, whose max is the
- * limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT: more than
- * DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or what it said is no listing. */
+/* Runs in a child, as building does. Bytes that are no instruction become ".byte …". Texts lie in
+ * `text`, whose max is the limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT:
+ * more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or what it said is no listing.
+ */
 NODISCARD enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf *text,
 	struct arena *a, struct debuginfo_instruction **out, size_t *out_count, struct err *e);
 
@@ -116,7 +117,8 @@ uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginf
  * there. False: nothing is known. */
 bool debuginfo_table_bounds(
 	const struct debuginfo_table *t, uint64_t vaddr, uint64_t *out_begin, uint64_t *out_end);
-/* By the file's PT_LOAD segments, which the table keeps; false when no segment holds it. */
+/* The address of a file offset, by the PT_LOAD segments that the table keeps. False: no segment
+ * holds it. */
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out);
 
 /* Every source file that its frames name, once each; ends with what `fn` gives, if not OK. */

@@ -46,7 +46,7 @@ struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r);
 void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
 	char out[DEBUGINFO_PATH_BYTES]);
 
-/* As a text with NUL at its end; what does not fit is cut. */
+/* Copies a text and ends it with NUL; a text that does not fit is cut. */
 void debuginfo_copy_text(char *out, size_t size, struct str s);
 /* A record of which nothing is known yet. */
 void debuginfo_record_begin(const struct debuginfo_key *key, struct debuginfo_record *out);

@@ -101,7 +101,7 @@ void discover_put_key(
 /* The same of each text of a map; NULL is fine. */
 void discover_put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map);
 void discover_put_number(struct discover_draft *d, const char *name, uint64_t value);
-/* What is gathered from then on goes, or all of it: discover_draft_back(d, 0). */
+/* Drops what was gathered since then; discover_draft_back(d, 0) drops all. */
 static inline void discover_draft_back(struct discover_draft *d, uint32_t count)
 {
 	d->count = count;

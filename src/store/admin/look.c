@@ -69,7 +69,8 @@ static void one_file(struct looking *l, const char *path)
 		l->part(l, path);
 }
 
-/* Of a listing: a store in use removes what it does not need any more. */
+/* Looks at a file of a listing, which may be gone: a store in use removes files it does not need.
+ */
 static void listed_file(struct looking *l, const char *path)
 {
 	size_t before = l->out->len;

@@ -190,7 +190,7 @@ static bool runs_next(struct runs *r, const struct nodes *k)
 	return most < k->count && !r->deltas.bad && !r->lengths.bad;
 }
 
-/* Of up to eight bytes at `p`, behind which others may follow. */
+/* The sum of the first n bytes at `p`, n <= 8; eight bytes are read. */
 INLINE uint64_t few_bytes(const uint8_t *p, uint32_t n)
 {
 	uint64_t x;

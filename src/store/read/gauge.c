@@ -165,7 +165,7 @@ static int by_step(const void *a, const void *b, void *ctx)
 	return by_series_time(a, b);
 }
 
-/* Of the points of one step, which are ascending by series. */
+/* Finds the weight of each point of one step; the points ascend by series. */
 static enum status weigh_step(struct gauge *g, const struct cover_point *p, size_t n,
 	const struct cover_intervals *x, double *weights, struct err *e)
 {

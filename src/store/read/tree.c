@@ -215,7 +215,7 @@ static enum status mark(struct adding *a, size_t *count, struct err *e)
 	return OK;
 }
 
-/* In the order of the source, which is mostly that of the one before. */
+/* Adds locations in the order of the source, since sources mostly have the same order. */
 static enum status add_locations(struct adding *a, struct err *e)
 {
 	for (uint32_t i = 0; i < a->from->location_count; i++) {
