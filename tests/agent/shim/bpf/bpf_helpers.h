@@ -13,9 +13,9 @@
 #define __type(name, value) __typeof__(value) *name
 #define __array(name, value) __typeof__(value) *name[]
 #define __noinline __attribute__((noinline))
-#ifndef __always_inline
-#define __always_inline inline __attribute__((always_inline))
-#endif
+/* Only BPF needs it: here the sources compile several times as fast without. */
+#undef __always_inline
+#define __always_inline inline
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, uint64_t flags);
