@@ -129,7 +129,7 @@ static void frames_of(enum net_framing f, struct str body, bool gzip)
 	buf_init(&x.body, MESSAGE_MAX);
 	buf_str(&x.body, body);
 	buf_init(&out, MESSAGE_MAX);
-	if (net_rpc_frames(&x, &out, NULL) == OK && f != NET_GRPC_WEB_TEXT)
+	if (net_body_frames(&x, &out, NULL) == OK && f != NET_GRPC_WEB_TEXT)
 		FUZZ_CHECK(str_eq(buf_view(&out), body));
 	buf_deinit(&out);
 	buf_deinit(&x.body);

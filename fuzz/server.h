@@ -8,6 +8,7 @@
 
 #include "fuzz/fuzz.h"
 
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <stdio.h>

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names are resolved by getaddrinfo(); a port must be a number. */
-#include "net/internal.h"
+#include "net/address.h"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

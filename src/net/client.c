@@ -5,11 +5,14 @@
  * before its answer began is tried once more on a new one, as the server may just have closed it.
  */
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/address.h"
+#include "net/tls.h"
 
 #include <ctype.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
 #include <strings.h>
 #include <unistd.h>
 

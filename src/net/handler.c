@@ -126,7 +126,7 @@ static enum status fill(struct net_stream *st, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf frames;
 	buf_init(&frames, st->in.max);
-	enum status s = net_rpc_frames(st->x, &frames, e);
+	enum status s = net_body_frames(st->x, &frames, e);
 	if (s != OK)
 		return s;
 	net_stream_put_all(st, &frames);

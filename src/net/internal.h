@@ -7,7 +7,10 @@
 #pragma once
 
 #include "base/lock.h"
+#include "net/address.h"
 #include "net/net.h"
+#include "net/rpc.h"
+#include "net/tls.h"
 
 #include <netinet/in.h>
 #include <stdatomic.h>
@@ -17,81 +20,6 @@
 #include <sys/un.h>
 
 #define NET_PEER_BYTES 64
-#define NET_ANSWER_HEADERS_MAX 32
-#define NET_COMPRESS_LEVEL 2
-
-/* ---- address.c ---- */
-
-struct net_address {
-	struct sockaddr_storage storage;
-	socklen_t len;
-	char unix_path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "" for TCP */
-};
-
-/* Only whether it has the form of an address: no name is looked up. */
-NODISCARD enum status net_address_check(const char *text, struct err *e);
-/* All addresses that `text` may mean, at most `max`; listening: "" and ":PORT" are any address. */
-NODISCARD enum status net_address_parse(const char *text, bool listening, struct net_address *out,
-	size_t max, size_t *out_count, struct err *e);
-void net_address_format(const struct sockaddr_storage *a, char *out, size_t out_size);
-
-/* ---- rpc.c ---- */
-
-enum net_framing {
-	NET_PLAIN,
-	NET_GRPC,
-	NET_GRPC_WEB,
-	NET_GRPC_WEB_TEXT,
-	NET_CONNECT_STREAM,
-	NET_CONNECT_STREAM_JSON,
-	NET_CONNECT, /* of one message each way, as are the rest */
-	NET_CONNECT_JSON,
-	NET_REST,
-};
-
-/* Frames both ways, in protobuf or JSON. */
-static inline bool net_is_connect_stream(enum net_framing f)
-{
-	return f == NET_CONNECT_STREAM || f == NET_CONNECT_STREAM_JSON;
-}
-
-struct net_answer {
-	int http_status;
-	struct http_header headers[NET_ANSWER_HEADERS_MAX];
-	size_t header_count;
-	struct http_header trailers[2];
-	size_t trailer_count;
-	struct buf body;
-	bool no_body; /* trailers only, 204, 304 */
-	enum net_framing framing;
-	char date[40];
-	char grpc_status[8];
-	char grpc_message[3 * ERR_TEXT_MAX + 1];
-};
-
-/* How a body of this content type is framed; NET_PLAIN for what is no RPC. */
-enum net_framing net_framing_of(struct str content_type);
-/* The message in a request's body; `scratch` holds what had to be decoded. */
-NODISCARD enum status net_rpc_decode(enum net_framing f, const struct http_request *r,
-	struct str body, size_t message_max, struct buf *scratch, struct str *out, struct err *e);
-struct net_exchange;
-/* The messages of a whole request to a stream, as gRPC's frames. */
-NODISCARD enum status net_rpc_frames(struct net_exchange *x, struct buf *out, struct err *e);
-void net_answer_add(struct net_answer *a, struct str name, struct str value);
-/* Make `a` of what a handler said; `response->body` is left empty. */
-void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
-	struct net_response *response);
-void net_response_init(struct net_response *out);
-/* The same in pieces for a stream: its head, and its end (trailers, or a last frame in `body`). */
-void net_answer_begin(struct net_answer *a, enum net_framing f, bool compressed);
-/* Of a stream over plain HTTP, as its handler left it before the first piece. */
-struct net_plain_head {
-	const char *content_type;
-	uint64_t bytes; /* of all pieces; 0: not known */
-	char lines[sizeof(((struct net_response *)0)->headers)];
-};
-void net_answer_begin_plain(struct net_answer *a, struct net_plain_head *head);
-void net_answer_end(struct net_answer *a, const struct net_response *response);
 
 /* ---- lane.c: requests that wait for a worker ---- */
 
@@ -248,6 +176,8 @@ NODISCARD enum status net_json_message(
 /* Objects one behind the other, as gRPC's frames; `text` is used up. */
 NODISCARD enum status net_json_frames(
 	struct net_exchange *x, struct str text, struct buf *out, struct err *e);
+/* The messages of a whole request to a stream, as gRPC's frames. */
+NODISCARD enum status net_body_frames(struct net_exchange *x, struct buf *out, struct err *e);
 /* One message of a stream: alone, or {"result":…} on a line where there may be more. */
 NODISCARD enum status net_json_piece(
 	const struct net_exchange *x, struct str message, struct buf *out, struct err *e);
@@ -322,49 +252,6 @@ void net_access_preflight(struct net_exchange *x);
 enum net_prefix { NET_PREFIX_FITS, NET_PREFIX_REDIRECT, NET_PREFIX_OTHER };
 /* The path without the server's prefix. */
 enum net_prefix net_access_prefix(const struct net_exchange *x, struct str path, struct str *out);
-
-/* ---- tls.c ---- */
-
-struct net_tls;
-struct net_tls_conn;
-NODISCARD enum status net_tls_new(
-	const struct net_server_config *c, struct net_tls **out, struct err *e);
-void net_tls_free(struct net_tls *t);
-/* NULL: no memory. */
-struct net_tls_conn *net_tls_accept(struct net_tls *t, struct net_metrics *metrics);
-/* Whom a client trusts. */
-struct net_tls_trust {
-	const char *ca_file; /* PEM; NULL: what this host trusts */
-	bool any_name;       /* the server's certificate may be for another name */
-	bool anybody;        /* nothing is checked */
-};
-/* The client's certificate and key: PEM; NULL: none. */
-struct net_tls_identity {
-	const char *cert_file;
-	const char *key_file;
-};
-/* The client's side. */
-NODISCARD enum status net_tls_connect(const struct net_tls_trust *t,
-	const struct net_tls_identity *i, const char *host, struct net_tls_conn **out,
-	struct err *e);
-/* Why net_tls_failed(). */
-const char *net_tls_why(const struct net_tls_conn *c);
-bool net_tls_ready(const struct net_tls_conn *c); /* the handshake is over */
-void net_tls_conn_free(struct net_tls_conn *c);
-/* Ciphertext of the peer. False: it is none. */
-bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len);
-/* Plain bytes, 0 when there are none now. */
-size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max);
-/* net_tls_read() may have more without another net_tls_put(). */
-bool net_tls_pending(const struct net_tls_conn *c);
-bool net_tls_failed(const struct net_tls_conn *c);
-bool net_tls_ended(const struct net_tls_conn *c); /* nothing more will come of it */
-/* Returns how many bytes it took: 0 in the handshake, and while much waits to be sent. */
-size_t net_tls_write(struct net_tls_conn *c, const void *bytes, size_t len);
-/* Say goodbye. */
-void net_tls_close(struct net_tls_conn *c);
-struct str net_tls_output(const struct net_tls_conn *c);
-void net_tls_sent(struct net_tls_conn *c, size_t len);
 
 /* ---- conn.c ---- */
 

@@ -6,10 +6,11 @@
  * gRPC's frames, in protobuf or JSON, and their end is a last frame in JSON.
  * Source: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, connectrpc.com/docs/protocol.
  */
+#include "net/rpc.h"
 #include "base/clock.h"
 #include "codec/codec.h"
-#include "net/internal.h"
 
+#include <stdio.h>
 #include <time.h>
 
 /* What deflate may need while it works, on bytes that do not compress. */
@@ -106,25 +107,6 @@ enum status net_rpc_decode(enum net_framing f, const struct http_request *r, str
 	}
 	*out = buf_view(scratch);
 	return OK;
-}
-
-enum status net_rpc_frames(struct net_exchange *x, struct buf *out, struct err *e)
-{
-	struct str body = buf_view(&x->body), text;
-	if (x->framing == NET_GRPC_WEB_TEXT) {
-		if (!http_base64_decode(out, body)) {
-			enum status s = buf_status(out);
-			return s != OK ? s : err_set(e, E_INVALID, "the body is not base64");
-		}
-		return OK;
-	}
-	if (x->framing == NET_REST) {
-		enum status s =
-			decode_body(http_stream_request(x->stream), body, &x->scratch, &text, e);
-		return s != OK ? s : net_json_frames(x, text, out, e);
-	}
-	buf_str(out, body);
-	return buf_status(out);
 }
 
 /* ---- answers ---- */

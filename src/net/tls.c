@@ -6,8 +6,8 @@
  * Certificates are looked at again, at most once a second, when a connection comes: where a file
  * has changed the new pair is loaded, and kept only if it is whole; until then the old one serves.
  */
+#include "net/tls.h"
 #include "base/clock.h"
-#include "net/internal.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>

@@ -150,3 +150,22 @@ enum status net_json_piece(
 	buf_cstr(out, many ? "}\n" : "");
 	return s == OK ? buf_status(out) : s == E_INVALID ? E_IO : s;
 }
+
+enum status net_body_frames(struct net_exchange *x, struct buf *out, struct err *e)
+{
+	struct str body = buf_view(&x->body), text;
+	if (x->framing == NET_GRPC_WEB_TEXT) {
+		if (!http_base64_decode(out, body)) {
+			enum status s = buf_status(out);
+			return s != OK ? s : err_set(e, E_INVALID, "the body is not base64");
+		}
+		return OK;
+	}
+	if (x->framing == NET_REST) {
+		enum status s = net_rpc_decode(
+			x->framing, http_stream_request(x->stream), body, 0, &x->scratch, &text, e);
+		return s != OK ? s : net_json_frames(x, text, out, e);
+	}
+	buf_str(out, body);
+	return buf_status(out);
+}

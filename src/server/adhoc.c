@@ -8,6 +8,7 @@
 #include "http/http.h"
 #include "pb/pb.h"
 #include "pyroscope/pyroscope.h"
+#include "server/handlers.h"
 #include "server/kept.h"
 
 #include <inttypes.h>

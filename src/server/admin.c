@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "selector/selector.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20)

@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "pb/pb.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 /* Timestamp and Duration have the same two fields. */

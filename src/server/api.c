@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* docs/api.md: parameters into a query_request, and query's own text back. */
 #include "base/clock.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <time.h>

@@ -2,6 +2,7 @@
 /* The page and the pages of docs/ lie in the program, compressed. Files whose name carries a hash
  * never change; the others are asked for again each time, by their ETag. */
 #include "codec/codec.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define PLAIN_BYTES_MAX ((size_t)16 << 20)

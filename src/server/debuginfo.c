@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pb/pb.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <inttypes.h>

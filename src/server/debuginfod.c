@@ -10,6 +10,7 @@
  */
 #include "base/clock.h"
 #include "os/os.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <fcntl.h>

@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "pb/pb.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define LOOK_NS (100 * NS_PER_MS)

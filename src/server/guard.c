@@ -7,6 +7,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define COOKIE "firn_session"

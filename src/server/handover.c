@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/reader.h"
 #include "os/os.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <errno.h>

@@ -2,6 +2,7 @@
 /* /healthy, /ready, /metrics. */
 #include "base/clock.h"
 #include "os/os.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 #include "trace/trace.h"
 

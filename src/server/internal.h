@@ -163,11 +163,6 @@ void server_port_config(struct server *s, struct net_server_config *c);
 /* About once a second: the file may have changed. */
 void server_guard_look(struct server *s);
 
-/* POST /api/login makes a cookie of the credentials that it comes with; POST /api/logout forgets
- * it. */
-net_handler_fn server_handle_login;
-net_handler_fn server_handle_logout;
-
 /* traces.c: before the port is opened, and what it is to be told of. */
 NODISCARD enum status server_traces_open(
 	struct server *s, struct net_server_config *c, struct err *e);
@@ -178,11 +173,6 @@ NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, st
 NODISCARD enum status server_inlet_of(struct server *s, const struct server_protocol *p,
 	struct server_inlet **out, struct err *e);
 void server_inlets_close(struct server *s);
-
-/* grpc_health.c, reflection.c */
-net_handler_fn server_health_check;
-net_stream_fn server_health_watch;
-net_stream_fn server_reflect;
 
 /* call.c */
 
@@ -208,21 +198,6 @@ void server_query_end(struct server_query *q, enum status status);
 /* A samples_cancel_fn whose ctx is a net_request: its client has closed the connection. */
 bool server_client_gone(void *ctx);
 
-/* api.c: GET /api/… */
-net_handler_fn server_handle_types;
-net_handler_fn server_handle_labels;
-net_handler_fn server_handle_label_values;
-net_handler_fn server_handle_series;
-net_handler_fn server_handle_flamegraph;
-net_handler_fn server_handle_flamechart;
-net_handler_fn server_handle_snapshots;
-net_handler_fn server_handle_top;
-net_handler_fn server_handle_functions;
-net_handler_fn server_handle_pprof;
-net_handler_fn server_handle_diff;
-net_handler_fn server_handle_source;
-net_handler_fn server_handle_instructions;
-
 /* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
 
 /* The source file of this path on this host, appended to `out`. False: there is none, or the client
@@ -238,112 +213,28 @@ void server_write_places(const struct query_places *p, struct buf *b);
 NODISCARD enum status server_instructions(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
 
-/* pyroscope.c: push.v1 and POST /ingest; ctx: the server_inlet */
-extern const struct server_protocol server_protocol_pyroscope_push,
-	server_protocol_pyroscope_ingest;
-net_handler_fn server_pyroscope_push;
-net_handler_fn server_pyroscope_ingest;
-
-/* querier_labels.c, querier.c, querier_profiles.c, querier_render.c: querier.v1 and
- * /pyroscope/render */
-net_handler_fn server_querier_profile_types;
-net_handler_fn server_querier_label_names;
-net_handler_fn server_querier_label_values;
-net_handler_fn server_querier_series;
-net_handler_fn server_querier_select_series;
-net_handler_fn server_querier_select_heatmap;
-net_handler_fn server_querier_merge_stacktraces;
-net_handler_fn server_querier_merge_span_profile;
-net_handler_fn server_querier_merge_profile;
-net_handler_fn server_querier_diff;
-net_handler_fn server_querier_profile_stats;
-/* For calls that firn has no data for: an empty message. */
-net_handler_fn server_pyroscope_nothing;
-/* Calls that firn does not implement: 501, with a sentence that names what to use instead. */
-net_handler_fn server_pyroscope_no_github;
-net_handler_fn server_pyroscope_no_rules;
-net_handler_fn server_pyroscope_no_debuginfo;
-net_handler_fn server_pyroscope_decline; /* an upload of debug information */
-net_handler_fn server_pyroscope_version;
-net_handler_fn server_pyroscope_apps;
-net_handler_fn server_pyroscope_label_values;
-net_handler_fn server_pyroscope_render;
-net_handler_fn server_pyroscope_render_diff;
-
-/* admin.c: /api/admin/… */
-net_handler_fn server_handle_delete;
-net_handler_fn server_handle_export;
-net_handler_fn server_handle_import;
-
-/* parca_query.c: parca.query.v1alpha1.QueryService */
+/* parca_query.c */
 struct parca_query_request;
 struct query_report;
-net_handler_fn server_parca_profile_types;
-net_handler_fn server_parca_labels;
-net_handler_fn server_parca_values;
-net_handler_fn server_parca_series;
-net_handler_fn server_parca_query_range;
-net_handler_fn server_parca_query;
-net_handler_fn server_parca_has_profile_data;
 /* The report of a decoded request, as QueryResponse's member of its kind. */
 NODISCARD enum status server_parca_report(const struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct parca_query_request *q, struct arena *a,
 	struct buf *out, struct query_report *info, struct err *e);
 
-/* adhoc.c: adhocprofiles.v1, single files */
-net_handler_fn server_adhoc_upload;
-net_handler_fn server_adhoc_get;
-net_handler_fn server_adhoc_list;
-net_handler_fn server_adhoc_diff;
-
 /* share.c */
-net_handler_fn server_parca_share;
 /* Keeps a gzipped profile.proto until `end_ns`; to `out` what POST /api/snapshots answers. */
 NODISCARD enum status server_snapshot(struct server *s, struct str tenant, struct str profile,
 	int64_t end_ns, struct buf *out, struct err *e);
-net_handler_fn server_handle_shared;
-/* write.c: parca.profilestore.v1alpha1, and POST /api/push; ctx: the server_inlet */
-extern const struct server_protocol server_protocol_raw, server_protocol_push,
-	server_protocol_arrow_v1, server_protocol_arrow_v2;
-net_handler_fn server_write_raw;
-net_handler_fn server_push;
-net_handler_fn server_write_arrow;
-net_stream_fn server_write;
-/* agents.c */
-net_handler_fn server_agents;
-/* telemetry.c */
-net_handler_fn server_report_panic;
-net_handler_fn server_otlp_traces;
-net_handler_fn server_otlp_logs;
-net_handler_fn server_otlp_metrics;
-
-/* notes.c: saved views and annotations; settings.v1.SettingsService */
-net_handler_fn server_handle_views;
-net_handler_fn server_handle_annotations;
-net_handler_fn server_settings_get;
-net_handler_fn server_settings_set;
-net_handler_fn server_settings_delete;
-
-/* targets.c: parca.scrape.v1alpha1.ScrapeService, and POST /-/reload */
-net_handler_fn server_targets;
-net_handler_fn server_handle_reload;
+/* targets.c */
 void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
 
-/* debuginfod.c: GET /buildid/… */
-net_stream_fn server_debuginfod, server_self_cpu;
-net_handler_fn server_handle_self_heap, server_handle_self_list, server_debuginfod_metadata;
-net_handler_fn server_handle_self_symbol;
-/* The executable or debug file of a build id, if the client may have it. E_NOTFOUND: there is
- * none, or not for them. */
+/* debuginfod.c: the executable or debug file of a build id, if the client may have it. E_NOTFOUND:
+ * there is none, or not for them. */
 NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,
 	const struct debuginfo_key *key, int *out_fd, struct err *e);
 
-/* debuginfo.c: parca.debuginfo.v1alpha1.DebuginfoService */
-net_handler_fn server_debuginfo_should_initiate;
-net_handler_fn server_debuginfo_initiate;
-net_handler_fn server_debuginfo_mark_finished;
-net_stream_fn server_debuginfo_upload;
+/* debuginfo.c */
 /* The text of a source file as it was uploaded, or as another debuginfod server has it, appended to
  * `out`; *out_origin (may be NULL) is "upload" or "debuginfod". Their answer is waited for until
  * `until_ns`, which is the deadline of all texts of one request: clock_monotonic_ns() +
@@ -354,9 +245,7 @@ NODISCARD enum status server_source_text(const struct server *s, struct str tena
 	void *cancel_ctx, const char **out_origin, struct buf *out, struct err *e);
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
-/* otlp.c; ctx: the server_inlet */
-extern const struct server_protocol server_protocol_otlp;
-net_handler_fn server_handle_otlp;
+/* otlp.c */
 /* The message of a request of any signal, whatever it came in. */
 struct server_otlp_body {
 	struct str message;
@@ -374,11 +263,6 @@ void server_otlp_answer(const struct net_request *r, const struct server_otlp_bo
 	"/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 #define SERVER_OTLP_HTTP "/v1development/profiles"
 
-/* health.c */
-net_handler_fn server_handle_healthy;
-net_handler_fn server_handle_ready;
-net_handler_fn server_handle_metrics;
-
 /* assets.c: the page, and the pages of docs/ for people, embedded by tools/embed.py. The last entry
  * of each table has no path. */
 struct server_asset {
@@ -391,15 +275,8 @@ struct server_asset {
 };
 extern const struct server_asset server_assets[];
 extern const struct server_asset server_docs[]; /* "/docs/", "/docs/symbols.html" */
-net_handler_fn server_handle_asset;             /* ctx: the asset */
-net_handler_fn server_handle_docs;              /* "/docs" leads to "/docs/" */
-net_handler_fn server_handle_no_page;
-net_handler_fn server_handle_no_docs;
-
 /* handover.c */
 NODISCARD enum status server_handover_start(struct server *s, struct err *e);
 void server_handover_stop(struct server *s);
 /* The agent's last figures, when it has sent some. */
 void server_handover_write_figures(struct server *s, struct buf *out);
-/* GET /agent: its last status page. */
-net_handler_fn server_handle_agent;

@@ -12,6 +12,7 @@
 #include "os/os.h"
 #include "pb/pb.h"
 #include "query/query.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <inttypes.h>

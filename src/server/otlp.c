@@ -8,6 +8,7 @@
 #include "otlp/otlp.h"
 #include "pb/pb.h"
 #include "schema/schema.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <stdio.h>

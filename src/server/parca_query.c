@@ -7,6 +7,7 @@
 #include "parca/parca.h"
 #include "pb/pb.h"
 #include "server/call.h"
+#include "server/handlers.h"
 
 #define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 1024)
 #define RECORD_BYTES_MAX NET_ANSWER_MAX

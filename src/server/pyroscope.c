@@ -8,6 +8,7 @@
  * that says nothing, 422 for a body that cannot be read.
  */
 #include "pyroscope/pyroscope.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define PARAMETERS_BYTES_MAX ((size_t)64 << 10)

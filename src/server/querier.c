@@ -4,6 +4,7 @@
  * graphs, pprof files, comparisons and series. Its lists: querier_labels.c.
  */
 #include "server/querier.h"
+#include "server/handlers.h"
 
 #include "base/clock.h"
 #include "codec/codec.h"

@@ -3,6 +3,7 @@
  * The lists of querier.v1: types, names of labels, their values, and the sets that they have
  * together. A selector that says nothing of types is asked once, another for each type that fits.
  */
+#include "server/handlers.h"
 #include "server/querier.h"
 
 #include "base/clock.h"

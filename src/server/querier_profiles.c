@@ -9,6 +9,7 @@
  * All of them are one query_range(), by all labels; sorted by the labels of the request and by
  * time, those of one point of the answer lie together, the largest first.
  */
+#include "server/handlers.h"
 #include "server/querier.h"
 
 #include "base/clock.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /pyroscope/render and /pyroscope/render-diff: flame graphs by the parameters of a URL. */
+#include "server/handlers.h"
 #include "server/querier.h"
 
 #include "base/clock.h"

@@ -6,6 +6,7 @@
  */
 #include "pb/pb.h"
 #include "schema/schema.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define FILES_MAX 32

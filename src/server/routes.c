@@ -4,6 +4,7 @@
  * (as Parca's gateway has it), and its place in reflection and health.
  */
 #include "schema/schema.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <stdlib.h>

@@ -15,6 +15,7 @@
 #include "os/os.h"
 #include "pb/pb.h"
 #include "schema/schema.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 #include "trace/trace.h"
 

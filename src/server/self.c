@@ -11,6 +11,7 @@
 #include "self/self.h"
 #include "codec/codec.h"
 #include "pprof/pprof.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include "base/clock.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ShareProfile, and POST /api/snapshots: the profile is kept on this server (kept.h), and served
  * again at /shared/ID; nothing leaves for another host. */
+#include "server/handlers.h"
 #include "server/kept.h"
 
 #include "parca/parca.h"

@@ -6,6 +6,7 @@
  */
 #include "base/log.h"
 #include "pb/pb.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 enum { STATE_ANY, STATE_ACTIVE, STATE_DROPPED };

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "pb/pb.h"
 #include "schema/schema.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define PANIC_BYTES_MAX 3000 /* of the text that is logged */

@@ -8,6 +8,7 @@
  */
 #include "parca/parca.h"
 #include "pb/pb.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)

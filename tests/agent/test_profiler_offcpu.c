@@ -109,7 +109,9 @@ static void tells_states_apart(void **state)
 		FOR_EACH_CASE (c, cases) {
 			begin();
 			shim.has_new_state = new;
-			world.task.__state = c->kernel_state;
+			/* Before 5.14 it is a long, which has what lies behind it here. */
+			const long kernel_state = c->kernel_state;
+			memcpy(&world.task.__state, &kernel_state, sizeof(kernel_state));
 			switch_to(&world.parent, c->is_preempted);
 			CHECK_CASE(c, shim.event_count == 1);
 			const struct event_sample *s = last_event();

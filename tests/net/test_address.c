@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/address.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,6 +2,7 @@
 /* Calls a handler as net would, without a socket. */
 #pragma once
 
+#include "server/handlers.h"
 #include "server/internal.h"
 
 struct ask {

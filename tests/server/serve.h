@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 /* So long that what waits for it to pass is told from what does not. */

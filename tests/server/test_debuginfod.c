@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "objfile/objfile.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <arpa/inet.h>

@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "base/clock.h"
+#include "server/handlers.h"
 #include "server/internal.h"
 
 #include <fcntl.h>
