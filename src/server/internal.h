@@ -222,9 +222,11 @@ NODISCARD enum status server_parca_report(const struct server *s, const struct q
 	struct buf *out, struct query_report *info, struct err *e);
 
 /* share.c */
+
 /* Keeps a gzipped profile.proto until `end_ns`; to `out` what POST /api/snapshots answers. */
 NODISCARD enum status server_snapshot(struct server *s, struct str tenant, struct str profile,
 	int64_t end_ns, struct buf *out, struct err *e);
+
 /* targets.c */
 void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);
@@ -235,6 +237,7 @@ NODISCARD enum status server_build_file(struct server *s, const struct net_reque
 	const struct debuginfo_key *key, int *out_fd, struct err *e);
 
 /* debuginfo.c */
+
 /* The text of a source file as it was uploaded, or as another debuginfod server has it, appended to
  * `out`; *out_origin (may be NULL) is "upload" or "debuginfod". Their answer is waited for until
  * `until_ns`, which is the deadline of all texts of one request: clock_monotonic_ns() +
@@ -246,6 +249,7 @@ NODISCARD enum status server_source_text(const struct server *s, struct str tena
 bool server_has_sources(const struct server *s, struct str tenant, struct str build_id);
 
 /* otlp.c */
+
 /* The message of a request of any signal, whatever it came in. */
 struct server_otlp_body {
 	struct str message;

@@ -23,8 +23,7 @@
 #define PERL_SI_INDEX 32 /* i32, of the innermost; below 0: there is none */
 #define PERL_SI_SORT 3
 /* struct context */
-/* Of a context that is read; to 5.30 there are no more. */
-#define PERL_CONTEXT_BYTES 96
+#define PERL_CONTEXT_BYTES 96 /* which are read; to 5.30 there are no more */
 #define PERL_CONTEXT_WORDS (PERL_CONTEXT_BYTES / 8)
 #define PERL_CONTEXT_COP 16
 #define PERL_CONTEXT_RETURN 48
