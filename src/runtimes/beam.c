@@ -18,6 +18,7 @@
 #define TEXT_BYTES_MAX ((size_t)32 << 20)
 #define STORE_BYTES 10 /* movl $NUMBER, DISTANCE(%rip) */
 #define REGISTER 1
+#define STORES_MAX 65536 /* of that number which are looked at; a release has some seventy */
 
 /* OTP's version is the emulator's and so many. */
 #define OTP_AHEAD 12
@@ -42,7 +43,8 @@ bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code)
 	if (symbols_find(obj, SHT_DYNSYM, &of_tests, 1, NULL) != OK || !of_tests.address || !text ||
 		objfile_read_section(obj, text, &b, NULL) != OK)
 		return false;
-	for (size_t at = 0; at + STORE_BYTES <= b.len; at++) {
+	unsigned stores = 0;
+	for (size_t at = 0; at + STORE_BYTES <= b.len && stores < STORES_MAX; at++) {
 		int32_t distance;
 		uint32_t number;
 		if (b.data[at] != 0xc7 || b.data[at + 1] != 0x05)
@@ -50,7 +52,10 @@ bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code)
 		memcpy(&distance, b.data + at + 2, sizeof(distance));
 		memcpy(&number, b.data + at + 6, sizeof(number));
 		uint64_t to = text->addr + at + STORE_BYTES + (uint64_t)(int64_t)distance;
-		if (number != REGISTER || !is_descriptor(obj, to - 4))
+		if (number != REGISTER)
+			continue;
+		stores++;
+		if (!is_descriptor(obj, to - 4))
 			continue;
 		*out = to - 4;
 		*code = text->addr + at;

@@ -83,7 +83,7 @@ function useReason(question: Question | null): string {
 export function NoSamples({ state, data }: { state: State; data: Data }) {
 	const { type, span } = data;
 	const now = serverNow();
-		const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
+	const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
 	const request = requestOf(state.matchers);
 	const outside = known !== null && (span.toMs < known.fromMs || span.fromMs > known.toMs);
 	// the server would say the range again
