@@ -5,7 +5,9 @@
  */
 #include "fuzz/fuzz.h"
 
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 static struct container_labels labels, node;
 

@@ -10,7 +10,9 @@
 
 #include <ctype.h>
 
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/state.h"
+#include "net/transcode.h"
 #include "tests/pb/sample.h"
 
 #define MESSAGE_MAX ((size_t)1 << 20)

@@ -6,7 +6,8 @@
 
 #include <stdio.h>
 
-#include "net/internal.h"
+#include "net/state.h"
+#include "net/transcode.h"
 #include "tests/pb/sample.h"
 
 #define MESSAGE_MAX 10000

@@ -9,7 +9,8 @@
 #include "fuzz/fuzz.h"
 
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/state.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -11,8 +11,14 @@
  */
 #include "base/hash.h"
 #include "base/lock.h"
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/kubernetes.h"
+#include "container/labels.h"
+#include "container/owner.h"
+#include "container/peer.h"
+#include "container/places.h"
 #include "container/records.h"
+#include "container/watch.h"
 
 #include <errno.h>
 #include <stdio.h>

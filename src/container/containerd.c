@@ -7,7 +7,10 @@
  * parca-agent calls the namespace the pod's name; here it is that only where no label of the
  * kubelet says better.
  */
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/engine.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #include <stdio.h>
 

@@ -5,7 +5,10 @@
  * its name and image. Whether a container is an init container it does not know.
  * Source: kubernetes/cri-api, pkg/apis/runtime/v1/api.proto.
  */
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/engine.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #define SERVICE "/runtime.v1.RuntimeService/"
 

@@ -6,7 +6,10 @@
  *
  * The answer holds the container's environment, too: it is skipped, and the bytes are freed.
  */
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/engine.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #include <stdio.h>
 

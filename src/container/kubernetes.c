@@ -12,8 +12,11 @@
  * that brings nothing makes the next one wait twice as long. The token is read each time: the
  * kubelet replaces it within the hour. Where it was refused, another one is tried at once.
  */
+#include "container/kubernetes.h"
 #include "base/hash.h"
-#include "container/internal.h"
+#include "container/decode.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

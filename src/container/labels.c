@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A label that does not fit is left out, and that is noted; none is cut in the middle. */
-#include "container/internal.h"
+#include "container/labels.h"
+#include "pb/pb.h"
 
 #include <stdio.h>
 

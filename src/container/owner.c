@@ -6,7 +6,7 @@
  *
  * If a group is gone already, the nearest group above it that still exists counts.
  */
-#include "container/internal.h"
+#include "container/owner.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -4,8 +4,10 @@
  * minute: a peer that hangs costs one timeout in a while. "There is no such container" is an
  * answer.
  */
+#include "container/peer.h"
+#include "base/clock.h"
 #include "base/reader.h"
-#include "container/internal.h"
+#include "container/owner.h"
 #include "pb/pb.h"
 
 #include <stdio.h>

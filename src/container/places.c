@@ -3,7 +3,11 @@
  * Where container engines listen. All are asked in turn until one knows the container: those of
  * Kubernetes first, since they know the pod, then those that know a container by its name.
  */
-#include "container/internal.h"
+#include "container/places.h"
+#include "base/clock.h"
+#include "container/engine.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

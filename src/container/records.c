@@ -5,6 +5,8 @@
  * still have is carried over to another.
  */
 #include "container/records.h"
+#include "base/clock.h"
+#include "container/labels.h"
 
 #include <stdlib.h>
 

@@ -12,9 +12,11 @@
  */
 #pragma once
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "container/internal.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 /* A container that was not looked for during so long is not asked for again. */
 #define CONTAINER_UNUSED_NS (120 * NS_PER_SEC)

@@ -5,7 +5,8 @@
  * which does not ask a file system's server about the root of a mount, and looked below once the
  * kernel has said that its file system answers by itself.
  */
-#include "container/internal.h"
+#include "container/owner.h"
+#include "container/peer.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -14,7 +14,11 @@
  * Deleted pods are not taken out: their uids and ids come never again, and their last processes
  * may still run.
  */
-#include "container/internal.h"
+#include "container/watch.h"
+#include "container/decode.h"
+#include "container/kubernetes.h"
+#include "container/labels.h"
+#include "container/peer.h"
 
 #include "base/lock.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One state a byte, but for the data, which goes through in pieces. Extensions and trailers are
  * checked, counted and forgotten. Source: RFC 9112 section 7.1. */
-#include "http/internal.h"
+#include "http/chunked.h"
 
 #define SIZE_DIGITS_MAX 15
 #define EXTRA_BYTES_MAX 4096 /* extensions and trailers of one message */

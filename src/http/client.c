@@ -4,7 +4,10 @@
  * is bounded by the limits of heads and by body_max.
  */
 #include "base/vec.h"
-#include "http/internal.h"
+#include "http/head.h"
+#include "http/queue.h"
+
+#include <nghttp2/nghttp2.h>
 
 #define CLIENT_WINDOW_BYTES (1 << 20)
 

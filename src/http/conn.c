@@ -3,7 +3,8 @@
  * A connection begins as HTTP_SNIFF: while its bytes agree with HTTP/2's preface they are counted
  * only ('P' also begins POST, PUT and PATCH), then replayed into the protocol that it is.
  */
-#include "http/internal.h"
+#include "http/queue.h"
+#include "http/stream.h"
 
 static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 #define PREFACE_BYTES (sizeof(preface) - 1)

@@ -4,7 +4,12 @@
  * whole, its answer is not). Pipelined requests wait in `in` until the answer before theirs is
  * finished, so at most one stream lives at a time.
  */
-#include "http/internal.h"
+#include "http/chunked.h"
+#include "http/head.h"
+#include "http/queue.h"
+#include "http/stream.h"
+
+#include <stdio.h>
 
 #define CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -5,7 +5,11 @@
  * frames that are serialised only while less than HTTP_OUT_HIGH_MAX is unsent, and nghttp2's own
  * limits on resets, continuations and acknowledgements.
  */
-#include "http/internal.h"
+#include "http/head.h"
+#include "http/queue.h"
+#include "http/stream.h"
+
+#include <stdio.h>
 
 #define RESETS_BURST 200
 #define LINGER_BYTES ((size_t)1 << 20) /* of a body behind its answer */

@@ -5,7 +5,7 @@
  * were cut. Source: RFC 9112 sections 2 to 6; what is refused beyond it is written in
  * tests/http/test_head.c.
  */
-#include "http/internal.h"
+#include "http/head.h"
 
 #define METHOD_BYTES_MAX 32
 #define LENGTH_DIGITS_MAX 18

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small writes share a segment; a taken buffer is one of its own. `bytes` is the sum of what is not
  * sent. */
-#include "http/internal.h"
+#include "http/queue.h"
 
 #define SEGMENT_MIN 4096
 

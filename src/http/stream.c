@@ -3,7 +3,8 @@
  * Streams, whatever the protocol: one is made when a request's head begins and lives until on_close
  * and the last reference. This file calls neither the protocols nor the connection.
  */
-#include "http/internal.h"
+#include "http/stream.h"
+#include "http/queue.h"
 
 void http_conn_break(struct http_conn *c)
 {

@@ -8,9 +8,11 @@
  * address, or with --http-allowed-hosts, answers to names only that mean it. And a request that
  * changes something is refused when it comes from a page of another origin which is not allowed.
  */
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/state.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 
 /* ---- names ---- */
 

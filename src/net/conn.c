@@ -7,8 +7,15 @@
  * that moved less than RATE_MIN on average in one stall_timeout. What came before does not count:
  * it lies in memory as long as the rest is waited for.
  */
+#include "net/conn.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/address.h"
+#include "net/exchange.h"
+#include "net/incoming.h"
+#include "net/state.h"
+#include "net/stream.h"
+#include "net/tls.h"
+#include "net/wake.h"
 
 #include <netinet/tcp.h>
 #include <sys/epoll.h>

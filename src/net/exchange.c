@@ -7,8 +7,14 @@
  * against a second answer: a refusal leaves the rest of the body to be dropped by http. What is
  * answered is written when the loop comes to the connection again, so nothing here frees it.
  */
+#include "net/exchange.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/lane.h"
+#include "net/pause.h"
+#include "net/state.h"
+#include "net/stream.h"
+#include "net/wake.h"
 
 /* ---- memory ---- */
 

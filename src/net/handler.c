@@ -4,8 +4,16 @@
  * does so itself for routes that never block. A streaming RPC has a thread of its own, which runs
  * the handler from the first message to the end of the answer and holds a reference for that long.
  */
+#include "net/handler.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/exchange.h"
+#include "net/lane.h"
+#include "net/pause.h"
+#include "net/state.h"
+#include "net/stream.h"
+#include "net/transcode.h"
+#include "net/wake.h"
 
 #include <stdlib.h>
 

@@ -4,8 +4,19 @@
  * refuses at once what can be refused by the head; on_data collects the body; on_end runs the
  * handler here (on_loop) or queues it for a worker; on_close lets go.
  */
+#include "net/incoming.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/exchange.h"
+#include "net/handler.h"
+#include "net/lane.h"
+#include "net/pause.h"
+#include "net/route.h"
+#include "net/state.h"
+#include "net/stream.h"
+#include "net/wake.h"
+
+#include <stdio.h>
 
 static const char *const known_methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS",
 	"PATCH" };

@@ -6,8 +6,9 @@
  * The lane owns a request in its list. A worker, or the loop when the request is late or its client
  * has gone, takes it out and then owns it and its reference.
  */
+#include "net/lane.h"
 #include "base/hash.h"
-#include "net/internal.h"
+#include "net/state.h"
 
 #define WAITING_MAX 1024
 

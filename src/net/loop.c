@@ -4,8 +4,15 @@
  * connections. It sleeps until the nearest deadline of any connection, at most once a second, and
  * without connections for ever.
  */
+#include "net/loop.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/conn.h"
+#include "net/exchange.h"
+#include "net/incoming.h"
+#include "net/pause.h"
+#include "net/state.h"
+#include "net/stream.h"
+#include "net/wake.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

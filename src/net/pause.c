@@ -6,8 +6,10 @@
  * something always does; once a worker has it, it is the next one's turn. In the same way the body
  * of a request waits whose sender is not known yet.
  */
+#include "net/pause.h"
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/state.h"
+#include "net/wake.h"
 
 static bool is_http1(const struct net_exchange *x)
 {

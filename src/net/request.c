@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What handlers ask of a request, and how they refuse one. */
-#include "net/internal.h"
+#include "net/net.h"
+#include "net/rpc.h"
+
+#include <stdio.h>
 
 struct str net_header_find(const struct net_request *r, const char *name)
 {

@@ -3,7 +3,11 @@
  * Which route a request takes: the first whose path and method fit. Framing and route are chosen
  * together: JSON is Connect's on the path of an RPC, else REST or plain.
  */
-#include "net/internal.h"
+#include "net/route.h"
+#include "net/state.h"
+#include "net/transcode.h"
+
+#include <stdio.h>
 
 static bool route_path_fits(const struct net_route *route, struct str path, bool any_prefix)
 {

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and stop: listener, workers, loop; and down in the order loop (drains), queue, workers. */
 #include "base/clock.h"
-#include "net/internal.h"
+#include "net/exchange.h"
+#include "net/handler.h"
+#include "net/loop.h"
+#include "net/state.h"
+#include "net/tls.h"
+#include "net/wake.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 void net_server_config_default(struct net_server_config *c)

@@ -12,9 +12,12 @@
  * The handler posts its exchange to the loop (as a unary one does once), with a reference for each
  * time; `posted` keeps it from standing in the loop's list twice.
  */
+#include "net/stream.h"
 #include "base/clock.h"
 #include "codec/codec.h"
-#include "net/internal.h"
+#include "net/state.h"
+#include "net/transcode.h"
+#include "net/wake.h"
 
 /* ---- both sides ---- */
 

@@ -7,7 +7,8 @@
  * Unknown fields: an error in Connect, so that a misspelt one is seen; passed over in REST, as
  * grpc-gateway does.
  */
-#include "net/internal.h"
+#include "net/transcode.h"
+#include "net/state.h"
 
 #define PARAMS_MAX 1000
 #define PARAMS_BYTES_MAX ((size_t)4 << 20)

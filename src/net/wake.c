@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What others ask of the loop: to wake, to look at a deadline, to go on with a connection. */
-#include "net/internal.h"
+#include "net/wake.h"
+#include "net/state.h"
 
 #include <unistd.h>
 

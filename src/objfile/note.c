@@ -5,7 +5,7 @@
  */
 #include "base/hash.h"
 #include "base/reader.h"
-#include "objfile/private.h"
+#include "objfile/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  */
 #include "objfile/objfile.h"
 
-#include "objfile/private.h"
+#include "objfile/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An objfile is over a file, over bytes in memory, or over a function that reads for us. */
-#include "objfile/private.h"
+#include "objfile/internal.h"
 
 #include "os/os.h"
 

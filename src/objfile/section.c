@@ -5,7 +5,7 @@
  */
 #include "base/reader.h"
 #include "codec/codec.h"
-#include "objfile/private.h"
+#include "objfile/internal.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>

@@ -3,8 +3,9 @@
  * Events name a context by its number; the snapshot that came with them says its labels. What many
  * events name is made once: labels of a context, and strings of a text.
  */
+#include "pyroscope/contexts.h"
 #include "pb/pb.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/types.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,8 @@
  * it, since the node above has added the same samples.
  */
 #include "base/arena.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/tree.h"
+#include "pyroscope/wrap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

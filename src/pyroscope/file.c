@@ -10,7 +10,8 @@
 #include "base/arena.h"
 #include "codec/codec.h"
 #include "conf/conf.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/pyroscope.h"
+#include "pyroscope/wrap.h"
 #include "stacktext/stacktext.h"
 
 #include <stdio.h>

@@ -9,7 +9,8 @@
  */
 #include "base/arena.h"
 #include "pb/pb.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/pyroscope.h"
+#include "pyroscope/wrap.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

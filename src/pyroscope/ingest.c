@@ -6,7 +6,13 @@
 #include "codec/codec.h"
 #include "jfr/jfr.h"
 #include "pprof/pprof.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/contexts.h"
+#include "pyroscope/labels.h"
+#include "pyroscope/multipart.h"
+#include "pyroscope/repair.h"
+#include "pyroscope/speedscope.h"
+#include "pyroscope/stacks.h"
+#include "pyroscope/types.h"
 
 #include <string.h>
 

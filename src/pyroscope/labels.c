@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of a series, from label pairs and from the text behind an application's name. */
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
 
 enum status labels_add(struct series_labels *l, struct profile *p, struct str name,
 	struct str value, struct err *e)

@@ -3,7 +3,7 @@
  * multipart/form-data: parts between lines of "--boundary", each a head of lines, an empty line and
  * the bytes. The last boundary has "--" behind it. Source: RFC 2046 section 5.1, RFC 7578.
  */
-#include "pyroscope/internal.h"
+#include "pyroscope/multipart.h"
 
 #include <string.h>
 

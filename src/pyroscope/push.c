@@ -6,7 +6,9 @@
 #include "codec/codec.h"
 #include "pb/pb.h"
 #include "pprof/pprof.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
+#include "pyroscope/repair.h"
+#include "pyroscope/types.h"
 
 #define FIELD(number, wire) ((uint64_t)(number) << 3 | (wire))
 

@@ -9,7 +9,8 @@
  * in its turn, so groups form chains. Pyroscope, whose users expect it, has the same rule and
  * numbers.
  */
-#include "pyroscope/internal.h"
+#include "pyroscope/repair.h"
+#include "pyroscope/types.h"
 
 #include <string.h>
 

@@ -5,8 +5,10 @@
  * speedscope's file-format-spec; which type becomes of a unit, grafana/pyroscope
  * pkg/og/convert/speedscope.
  */
+#include "pyroscope/speedscope.h"
 #include "conf/conf.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
+#include "pyroscope/stacks.h"
 
 #include <math.h>
 

@@ -7,8 +7,9 @@
  * and the root has none. Numbers are varints. Source: grafana/pyroscope pkg/og/storage/tree,
  * pkg/og/structs/transporttrie.
  */
+#include "pyroscope/stacks.h"
 #include "base/reader.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
 
 /* Nodes under way: a chain cannot be longer than a stack may be in frames or bytes. */
 #define DEPTH_MAX PYROSCOPE_FRAMES_MAX

@@ -4,8 +4,8 @@
  * and the walk goes from left to right too, so each level is read once, by a cursor of its own: a
  * node's children are the next so many of the level below.
  */
+#include "pyroscope/tree.h"
 #include "base/arena.h"
-#include "pyroscope/internal.h"
 
 #define TUPLE 4 /* x behind the node before, total, self, name */
 

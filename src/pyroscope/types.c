@@ -3,8 +3,9 @@
  * Names of profile types. A pprof file of /ingest does not say what it is a profile of: Pyroscope
  * tells it by the sample types, or by the names that sample_type_config gives them.
  */
+#include "pyroscope/types.h"
 #include "pb/pb.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/multipart.h"
 
 #include <string.h>
 

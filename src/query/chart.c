@@ -5,7 +5,12 @@
  * begin, so of several groups of labels those of one lie between those of others: at the end they
  * are put depth first, and what is too small is left out.
  */
-#include "query/report.h"
+#include "query/fold.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/plan.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #define STOP_CHECK_EVENTS 8192u
 

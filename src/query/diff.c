@@ -7,7 +7,10 @@
  * three, put together by what makes a row one: name, binary and kind. One is made after the other:
  * neither query holds memory while the other one waits.
  */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/plan.h"
+#include "query/text.h"
 
 #include <math.h>
 #include <stdio.h>

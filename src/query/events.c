@@ -3,7 +3,10 @@
  * How: samples come as a list of stacks, and the tree is made here; each sample is an event of the
  * node where its stack ends. Events are sorted by time.
  */
+#include "query/loaded.h"
 #include "query/loader.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 #include <stdlib.h>
 

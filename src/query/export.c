@@ -8,7 +8,9 @@
  * docs-developer/CHANGELOG-formats.md; newer pages upgrade it), a sample for each call that has a
  * value besides its children's, its weight in milliseconds, bytes, or counts.
  */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/sums.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,11 @@
  * used numbered anew. By a label its values are frames below the root, of no kind. The part that is
  * not in the graph is its total less the sum of its own values.
  */
+#include "query/fold.h"
+#include "query/lines.h"
 #include "query/report.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #include <math.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The columns as they are, for the page and for the file that is a page of its own (html.c). */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/sums.h"
 
 /* Depths are small and alike, so they compress to a tenth of the parents. */
 static void column_depth(struct buf *b, const struct query_flame *f)

@@ -20,7 +20,12 @@
  * labels is a place of its own. A sandwich begins at each stack that it cuts, and goes on down to
  * the next cut.
  */
-#include "query/report.h"
+#include "query/fold.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/plan.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #define NODES_MAX (1u << 30)
 /* Groups of up to so many places are sorted by insertion. */

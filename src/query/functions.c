@@ -3,7 +3,12 @@
  * Which series ran a function, and when. The samples' own index knows locations; which of them are
  * the function is known here, once they have names.
  */
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/lines.h"
+#include "query/plan.h"
 #include "query/report.h"
+#include "query/text.h"
 
 #include "base/clock.h"
 

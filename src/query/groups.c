@@ -4,7 +4,10 @@
  * by group. From the node of each sum the copy goes upwards, until it meets a node that the group
  * already has. If there are too many groups, the largest stay and the others become one.
  */
+#include "query/loaded.h"
 #include "query/loader.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 #include <stdlib.h>
 

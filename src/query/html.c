@@ -4,7 +4,7 @@
  * the JSON of /api/flamegraph; '<' is written as \u003c, so that no name ends the script. Names
  * reach the page as text only.
  */
-#include "query/internal.h"
+#include "query/formats.h"
 
 /* clang-format off */
 static const char head[] =

@@ -3,7 +3,8 @@
  * How: integers are most of a flame graph's bytes, so they are written without printf, and those of
  * a column into room that is asked for once for many of them.
  */
-#include "query/internal.h"
+#include "query/json.h"
+#include "query/sums.h"
 
 #define I64_DIGITS_MAX 20
 /* Numbers of a column that are written at once. */

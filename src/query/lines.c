@@ -4,7 +4,8 @@
  * that makes frames one node, whether the filters of frames keep it, which conditions of the
  * filters of stacks it meets. After this a stack is judged by or-ing bits.
  */
-#include "query/report.h"
+#include "query/lines.h"
+#include "query/plan.h"
 
 #include "base/clock.h"
 

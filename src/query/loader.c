@@ -4,6 +4,8 @@
  * so that the list alone is the tree. Memory is counted before the list grows.
  */
 #include "query/loader.h"
+#include "query/loaded.h"
+#include "query/plan.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "query/report.h"
+#include "query/loaded.h"
 
 struct query_loader {
 	struct query_stacks *s;

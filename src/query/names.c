@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/internal.h"
+#include "query/plan.h"
 
 enum status query_list_types(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e)

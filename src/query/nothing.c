@@ -3,7 +3,8 @@
  * Finds from the index why an answer is empty: the first condition of the selector that no sample
  * matches, else the time range.
  */
-#include "query/internal.h"
+#include "query/plan.h"
+#include "query/text.h"
 
 #include <stdio.h>
 

@@ -5,8 +5,9 @@
  * location gets a copy without line and address, so that calls of it are the same wherever in it a
  * sample was taken.
  */
+#include "query/pgo.h"
 #include "query/pprof_writer.h"
-#include "query/report.h"
+#include "query/sums.h"
 
 struct cut {
 	const uint32_t *path;

@@ -3,7 +3,7 @@
  * How: parse the selector into the caller's arena, open the store's snapshot, and where a type is
  * needed and not named, choose what is most looked for.
  */
-#include "query/internal.h"
+#include "query/plan.h"
 
 #include <stdio.h>
 

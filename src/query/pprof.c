@@ -5,8 +5,12 @@
  * a period have a second value in the period's unit, so that there are two columns, [samples count,
  * cpu nanoseconds], as Go's own CPU profiles have them; pprof shows the last one by default.
  */
+#include "query/lines.h"
+#include "query/plan.h"
 #include "query/pprof_writer.h"
 #include "query/report.h"
+#include "query/sums.h"
+#include "query/text.h"
 
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
  * piece, which is faster.
  */
 #include "query/pprof_writer.h"
+#include "query/plan.h"
 
 #include "codec/codec.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "pprof/pprof.h"
-#include "query/internal.h"
+#include "query/plan.h"
 
 struct query_pprof_writer {
 	const struct query_plan *plan;

@@ -3,7 +3,8 @@
  * Parca's QueryRange (pkg/parcacol/querier.go): sums of a delta type by step and by some labels; of
  * a gauge, where no labels are named, one series for each set of labels.
  */
-#include "query/internal.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 #include "base/clock.h"
 

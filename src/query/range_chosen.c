@@ -5,7 +5,11 @@
  * kept stacks had; a group is found among the series by its values. Where that takes more memory
  * than a query may have, it is done in shorter pieces, of whole steps.
  */
+#include "query/loaded.h"
+#include "query/plan.h"
 #include "query/report.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #include "base/clock.h"
 

@@ -9,7 +9,12 @@
  * kept children, its own one 0; integers are as narrow as their largest value allows; without any
  * row but the root, its values are null.
  */
-#include "query/report.h"
+#include "query/fold.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/plan.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #include "arrow/arrow.h"
 

@@ -6,7 +6,13 @@
  * The Flamegraph nests as deep as the stacks: the lengths of all nodes are computed from the last
  * to the first, then everything is written in order, so that nothing is moved and nothing recurses.
  */
-#include "query/report.h"
+#include "query/fold.h"
+#include "query/formats.h"
+#include "query/lines.h"
+#include "query/plan.h"
+#include "query/rows.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 #include "pb/pb.h"
 

@@ -4,8 +4,12 @@
  * that they have. A location of which frames were left out, or that a sandwich cuts, gets a copy
  * with the rest of its lines before the first sample is written, as a group of labels gets its set.
  */
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/pgo.h"
+#include "query/plan.h"
 #include "query/pprof_writer.h"
-#include "query/report.h"
+#include "query/tree.h"
 
 #include <stdlib.h>
 

@@ -4,7 +4,10 @@
  * the table's dictionaries are as wide as Parca declares them; more mapped files or system names
  * than 16 bits can number are a limit of that schema.
  */
-#include "query/report.h"
+#include "query/lines.h"
+#include "query/plan.h"
+#include "query/rows.h"
+#include "query/tree.h"
 
 #include "arrow/arrow.h"
 

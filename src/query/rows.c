@@ -9,7 +9,11 @@
  * Inverted, a stack ends with its outermost frame: that one has the own value, and callers and
  * callees change places. A sandwich's walk is one then, from the root to the stacks that it cuts.
  */
-#include "query/report.h"
+#include "query/rows.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 /* A frame on the path, so that leaving it costs no search. */
 struct step {

@@ -3,7 +3,9 @@
  * How: the store sums by step and labels; here the values are scaled, the series ordered by their
  * totals, and what lies beyond the limit is added into one array with a slot for each step.
  */
-#include "query/internal.h"
+#include "query/series.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 static int compare_series(const void *pa, const void *pb, void *ctx)
 {

@@ -4,7 +4,11 @@
  * so that a place counts once in a stack as functions do; then the rows of the file or function
  * that is asked for, joined over builds.
  */
+#include "query/lines.h"
 #include "query/report.h"
+#include "query/rows.h"
+#include "query/sums.h"
+#include "query/tree.h"
 
 /* A row that is of the file or the function. */
 struct found {

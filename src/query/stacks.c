@@ -7,7 +7,10 @@
  * Relative comparison: the side with the smaller total is scaled up, sums cut to whole numbers
  * stack by stack, as Parca does it.
  */
+#include "query/loaded.h"
 #include "query/loader.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 #include "profile/translate.h"
 

@@ -6,7 +6,7 @@
  * A name is shortened from where it says least: `github.com/a/b/grpc.(*Server).Serve` is known by
  * its end, `std::vector<std::pair<…>>::push_back(…)` by what is not in brackets.
  */
-#include "query/internal.h"
+#include "query/text.h"
 
 #include <stdio.h>
 #include <time.h>

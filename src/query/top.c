@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rows of all functions in the order that is asked for, and the first of them. */
+#include "query/lines.h"
 #include "query/report.h"
+#include "query/rows.h"
+#include "query/tree.h"
 
 static int compare_rows(const void *pa, const void *pb, void *ctx)
 {

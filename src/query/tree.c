@@ -7,7 +7,11 @@
  *
  * What filters leave out gets the value 0, so that later steps need not ask.
  */
-#include "query/report.h"
+#include "query/tree.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/plan.h"
+#include "query/sums.h"
 
 #include "os/os.h"
 

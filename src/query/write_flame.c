@@ -9,7 +9,11 @@
  *      │  read
  *      └ write
  */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/plan.h"
+#include "query/sums.h"
+#include "query/text.h"
 
 #include <stdio.h>
 

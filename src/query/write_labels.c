@@ -2,7 +2,10 @@
 /*
  * How: types, label names and label values come from the store's index; here they are written.
  */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/plan.h"
+#include "query/text.h"
 
 #include "base/clock.h"
 

@@ -3,7 +3,11 @@
  * How: JSON as docs/api.md says. For a terminal each series is one row with its total, its rate and
  * a line of block characters, each the mean of as many steps as it stands for.
  */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/plan.h"
+#include "query/series.h"
+#include "query/text.h"
 
 #include <stdio.h>
 

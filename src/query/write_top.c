@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "query/internal.h"
+#include "query/formats.h"
+#include "query/json.h"
+#include "query/plan.h"
+#include "query/text.h"
 
 #include "base/units.h"
 

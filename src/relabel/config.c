@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From conf's tree to rules. Errors name line and column. */
-#include "relabel/private.h"
+#include "relabel/internal.h"
 
 struct reader {
 	struct relabel *out;

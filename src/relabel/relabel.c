@@ -4,7 +4,7 @@
  * labels joined by the separator, matched as a whole, and the replacement expanded as Go's
  * Regexp.ExpandString does.
  */
-#include "relabel/private.h"
+#include "relabel/internal.h"
 
 #include <openssl/evp.h>
 

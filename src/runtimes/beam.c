@@ -8,7 +8,7 @@
  * is told by what it does: it stores 1, a number of GDB's interface for JIT code, to the second
  * word of a variable whose first word is 1 and whose other five are 0 in the file.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  *
  * Source: LSB 5.0 Core, 10.6.2 (.eh_frame_hdr).
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include "base/reader.h"
 

@@ -12,7 +12,7 @@
  * Source: CPython, Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
  * Include/cpython/code.h, pystate.h, unicodeobject.h; Include/internal/pycore_debug_offsets.h.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include "base/reader.h"
 

@@ -4,7 +4,7 @@
  * debuggers, and its version stands among its data. Its code keeps frame pointers, so there is
  * nothing to walk: names are found in the process (agent/broker/dotnet_memory.h).
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

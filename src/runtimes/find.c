@@ -3,7 +3,7 @@
  * Each runtime is asked in turn, until one knows the file. Two in one file are not told apart: the
  * first one wins.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 static const struct {
 	const char *name;

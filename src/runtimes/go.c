@@ -12,7 +12,7 @@
  * proflabel.go; DWARF of 1.23, 1.25 and 1.26; OpenTelemetry's profiler has the offsets of the
  * others.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
  *
  * Source: OpenJDK, src/hotspot/share/runtime/vmStructs.{hpp,cpp}; code/codeBlob.hpp, nmethod.hpp.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include "base/reader.h"
 

@@ -7,7 +7,7 @@
  *
  * Source: Lua, lstate.h, lobject.h, lgc.h, ldo.c.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
  *
  * Source: LuaJIT, lj_obj.h, lj_frame.h, vm_x64.dasc.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *
  * Source: Perl, perl.h, cop.h, cv.h, hv.h, intrpvar.h.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 

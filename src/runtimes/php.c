@@ -11,7 +11,7 @@
  *
  * Source: PHP, Zend/zend_compile.h, zend_globals.h, main/SAPI.h, TSRM/TSRM.c.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

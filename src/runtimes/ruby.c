@@ -11,7 +11,7 @@
  * Source: Ruby, vm_core.h, iseq.c, symbol.c, method.h, internal/class.h. System V ABI x86-64, 11.2
  * (ELF Handling For Thread-Local Storage: code sequences).
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <stdio.h>

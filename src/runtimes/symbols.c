@@ -5,7 +5,7 @@
  * name be the end of a longer one.) Then the symbols: does one have such a place as its name? Most
  * files have no wanted name, and their symbols are not read at all.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <string.h>

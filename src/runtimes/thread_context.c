@@ -6,7 +6,7 @@
  * the thread pointer. A relocation without a symbol is of the file's own variables, and its addend
  * says which.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include "base/reader.h"
 

@@ -10,7 +10,7 @@
  *
  * Source: V8, tools/gen-postmortem-metadata.py, src/execution/frame-constants.h, src/objects/.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include <elf.h>
 #include <string.h>

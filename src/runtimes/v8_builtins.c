@@ -11,7 +11,7 @@
  *
  * Source: V8, src/snapshot/embedded/embedded-data.{h,cc}, src/builtins/builtins.cc.
  */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 
 #include "base/reader.h"
 

@@ -10,6 +10,8 @@
 #include "pyroscope/pyroscope.h"
 #include "server/handlers.h"
 #include "server/kept.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include <inttypes.h>
 

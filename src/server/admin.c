@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "selector/selector.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/query_call.h"
+#include "server/state.h"
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 /* An import of it fits into one request. */

@@ -7,7 +7,8 @@
 #include "base/clock.h"
 #include "pb/pb.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 /* Timestamp and Duration have the same two fields. */
 static void put_time(struct buf *out, uint32_t field, int64_t ns)

@@ -2,8 +2,13 @@
 /* docs/api.md: parameters into a query_request, and query's own text back. */
 #include "base/clock.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/query_call.h"
+#include "server/snapshot.h"
+#include "server/source.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page and the pages of docs/ lie in the program, compressed. Files whose name carries a hash
  * never change; the others are asked for again each time, by their ETag. */
+#include "server/assets.h"
 #include "codec/codec.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+
+#include <stdio.h>
 
 #define PLAIN_BYTES_MAX ((size_t)16 << 20)
 

@@ -2,6 +2,9 @@
 /* A call that the store could not answer for want of memory is answered anew, from nothing: what
  * the first attempt put into the arena and the answer goes. */
 #include "server/call.h"
+#include "server/query_call.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include "base/clock.h"
 

@@ -2,7 +2,7 @@
 /* The frame around each call of the query APIs that speak protobuf, and of /pyroscope/render. */
 #pragma once
 
-#include "server/internal.h"
+#include "server/state.h"
 
 /* What the arena of one call may hold. */
 #define SERVER_CALL_BYTES_MAX ((size_t)256 << 20)

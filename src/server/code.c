@@ -6,7 +6,9 @@
  * /buildid/ sends it); a child lists them; the symbolizer names their lines.
  */
 #include "query/query.h"
-#include "server/internal.h"
+#include "server/files.h"
+#include "server/source.h"
+#include "server/state.h"
 
 #include <inttypes.h>
 

@@ -10,10 +10,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "pb/pb.h"
+#include "server/files.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define WAIT_NS (60 * NS_PER_SEC) /* for others to arrive */
 #define STRATEGY_GRPC 1

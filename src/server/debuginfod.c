@@ -10,10 +10,14 @@
  */
 #include "base/clock.h"
 #include "os/os.h"
+#include "server/files.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/source.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "pb/pb.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
 
 #define LOOK_NS (100 * NS_PER_MS)
 #define LOOK_SERVING_NS NS_PER_SEC

@@ -5,10 +5,13 @@
  * page besides (net/access.c). A page that asks for data is not told that Basic is spoken here, or
  * its browser would ask for a password in a window of its own.
  */
+#include "server/guard.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
+
+#include <stdio.h>
 
 #define COOKIE "firn_session"
 static_assert(NET_TENANT_BYTES == sizeof(((struct auth_caller *)0)->tenant), "tenant");

@@ -4,15 +4,18 @@
  * handover_stop_fd. The socket is never shut down: `firn up` gives the same one to the server that
  * follows this one.
  */
+#include "server/handover.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/reader.h"
 #include "os/os.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>

@@ -3,7 +3,8 @@
 #include "base/clock.h"
 #include "os/os.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/handover.h"
+#include "server/state.h"
 #include "trace/trace.h"
 
 static const struct metric_def defs[] = { SERVER_METRICS(METRIC_DEF) };

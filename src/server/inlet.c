@@ -3,7 +3,9 @@
  * Protocols that bring samples. Each has an inlet, made while the routes are: all that its handlers
  * know of the server.
  */
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 enum status server_inlet_of(
 	struct server *s, const struct server_protocol *p, struct server_inlet **out, struct err *e)

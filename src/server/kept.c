@@ -15,10 +15,12 @@
  * one. Ids are random: a link cannot be guessed.
  */
 #include "server/kept.h"
+#include "server/state.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/arena.h"
-#include "server/internal.h"
+#include "server/state.h"
 
 /* PROFILE: a gzipped profile.proto, which may expire. UPLOAD: any bytes, with a name. */
 enum kept_kind { KEPT_PROFILE, KEPT_UPLOAD };

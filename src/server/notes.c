@@ -13,7 +13,8 @@
 #include "pb/pb.h"
 #include "query/query.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include <inttypes.h>
 #include <stdio.h>

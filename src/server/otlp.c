@@ -9,7 +9,9 @@
 #include "pb/pb.h"
 #include "schema/schema.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/otlp.h"
+#include "server/state.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,12 @@
 #include "parca/parca.h"
 #include "pb/pb.h"
 #include "server/call.h"
+#include "server/files.h"
 #include "server/handlers.h"
+#include "server/parca_report.h"
+#include "server/query_call.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 1024)
 #define RECORD_BYTES_MAX NET_ANSWER_MAX

@@ -9,7 +9,8 @@
  */
 #include "pyroscope/pyroscope.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/state.h"
 
 #define PARAMETERS_BYTES_MAX ((size_t)64 << 10)
 /* Profiles are compressed inside, most of them to a quarter. */

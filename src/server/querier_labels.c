@@ -5,6 +5,7 @@
  */
 #include "server/handlers.h"
 #include "server/querier.h"
+#include "server/query_call.h"
 
 #include "base/clock.h"
 

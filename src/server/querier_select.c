@@ -6,6 +6,7 @@
  * decide which types are asked.
  */
 #include "server/querier.h"
+#include "server/query_call.h"
 
 #include "base/clock.h"
 

@@ -7,7 +7,7 @@
 #include "pb/pb.h"
 #include "schema/schema.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
 
 #define FILES_MAX 32
 #define GRPC_NOT_FOUND 5

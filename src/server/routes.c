@@ -4,9 +4,15 @@
  * (as Parca's gateway has it), and its place in reflection and health.
  */
 #include "schema/schema.h"
+#include "server/assets.h"
+#include "server/guard.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/otlp.h"
+#include "server/start.h"
+#include "server/state.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct rpc {

@@ -12,7 +12,6 @@
 #include "codec/codec.h"
 #include "pprof/pprof.h"
 #include "server/handlers.h"
-#include "server/internal.h"
 
 #include "base/clock.h"
 #include "base/log.h"

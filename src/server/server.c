@@ -6,10 +6,17 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/os.h"
-#include "server/internal.h"
+#include "server/assets.h"
+#include "server/guard.h"
+#include "server/handover.h"
+#include "server/inlet.h"
+#include "server/query_call.h"
+#include "server/start.h"
+#include "server/state.h"
 #include "trace/trace.h"
 
 #include <malloc.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,10 +3,16 @@
  * again at /shared/ID; nothing leaves for another host. */
 #include "server/handlers.h"
 #include "server/kept.h"
+#include "server/parca_report.h"
+#include "server/query_call.h"
+#include "server/snapshot.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 #include "parca/parca.h"
 #include "pb/pb.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Where the client found us. */

@@ -9,10 +9,12 @@
  * do, the samples that were asked for name it (for debuginfod.c: the symbol table of the build id),
  * and the client is authenticated or on this host.
  */
+#include "server/source.h"
 #include "base/clock.h"
 #include "os/os.h"
 #include "query/query.h"
-#include "server/internal.h"
+#include "server/files.h"
+#include "server/state.h"
 
 #include <fcntl.h>
 #include <limits.h>

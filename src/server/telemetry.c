@@ -8,7 +8,8 @@
 #include "pb/pb.h"
 #include "schema/schema.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/otlp.h"
+#include "server/state.h"
 
 #define PANIC_BYTES_MAX 3000 /* of the text that is logged */
 

@@ -4,7 +4,8 @@
  * --tenant-header, as Pyroscope and Grafana's other stores have it in
  * X-Scope-OrgID. What names may hold is their rule; several tenants at a time (a|b) are not known.
  */
-#include "server/internal.h"
+#include "server/tenant.h"
+#include "server/state.h"
 
 static enum status named_by(
 	const char *header, const struct net_request *r, struct str *out, struct err *e)

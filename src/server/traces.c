@@ -2,7 +2,8 @@
 /* How: net tells of each request that was handled, and trace makes a span of it. */
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/internal.h"
+#include "server/start.h"
+#include "server/state.h"
 #include "trace/trace.h"
 
 static void told(enum status s, const struct err *e)

@@ -9,7 +9,8 @@
 #include "parca/parca.h"
 #include "pb/pb.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/state.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 /* Messages that are compressed inside, against what comes out; most take less. */

@@ -13,7 +13,8 @@
  *
  * D and Haskell: demangle_others.c.
  */
-#include "symbolize/private.h"
+#include "symbolize/demangle.h"
+#include "symbolize/symbolize.h"
 
 #include <libiberty/demangle.h>
 #include <setjmp.h>

@@ -9,7 +9,7 @@
  * Of D's text the qualified name is kept: no parameters, and "toChars!(int)" for the template
  * "toChars!(int).toChars(int)" of one function.
  */
-#include "symbolize/private.h"
+#include "symbolize/demangle.h"
 
 #include <libiberty/demangle.h>
 #include <stdlib.h>

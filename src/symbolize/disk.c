@@ -6,7 +6,8 @@
  * are removed, until a quarter of the limit is free, so that this is rare. A table that is mapped
  * meanwhile stays readable.
  */
-#include "symbolize/private.h"
+#include "symbolize/disk.h"
+#include "symbolize/find.h"
 
 #include "base/clock.h"
 #include "os/os.h"

@@ -5,6 +5,8 @@
  */
 #include "base/map.h"
 #include "base/vec.h"
+#include "symbolize/entries.h"
+#include "symbolize/find.h"
 #include "symbolize/tables.h"
 
 #include <stdlib.h>

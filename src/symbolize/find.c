@@ -10,7 +10,7 @@
  * the debug file shares with others, by .gnu_debugaltlink. Uploads count for the build id that they
  * were uploaded for: those of programs without one do not carry it.
  */
-#include "symbolize/private.h"
+#include "symbolize/find.h"
 
 #include "base/reader.h"
 #include "os/os.h"

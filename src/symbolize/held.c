@@ -6,7 +6,8 @@
  */
 #include "base/clock.h"
 #include "os/os.h"
-#include "symbolize/tables.h"
+#include "symbolize/entries.h"
+#include "symbolize/find.h"
 
 #include <fcntl.h>
 #include <stdio.h>

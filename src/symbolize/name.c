@@ -9,7 +9,9 @@
  * functions and lines of its own, numbered from 0, and reads nothing that the first one changes.
  * Joined in order, they get the numbers that a single namer would have given them.
  */
-#include "symbolize/private.h"
+#include "symbolize/name.h"
+#include "symbolize/find.h"
+#include "symbolize/tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,8 @@
  * they are. Which of them is the executable is told by its code: a debug file has the headers of
  * code sections, and not their bytes. And what tables say beside names.
  */
-#include "symbolize/private.h"
+#include "symbolize/find.h"
+#include "symbolize/tables.h"
 
 #include "base/clock.h"
 #include "os/os.h"

@@ -4,7 +4,8 @@
  * for builds as long as the caller allows), fill the lines of those locations, give the rest a name
  * made of file and offset (name.c). The first two are shared with another thread where one is idle.
  */
-#include "symbolize/private.h"
+#include "symbolize/name.h"
+#include "symbolize/tables.h"
 
 #include "base/clock.h"
 #include "os/os.h"

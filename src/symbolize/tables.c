@@ -15,6 +15,9 @@
  * by their bytes; beyond the budget the least recently used one is closed, unless it is in use.
  */
 #include "symbolize/tables.h"
+#include "symbolize/disk.h"
+#include "symbolize/entries.h"
+#include "symbolize/find.h"
 
 #include "base/clock.h"
 #include "base/map.h"

@@ -13,7 +13,10 @@
  * (held.c), so that it is made in time when the file goes.
  */
 #include "base/clock.h"
-#include "symbolize/tables.h"
+#include "symbolize/disk.h"
+#include "symbolize/entries.h"
+#include "symbolize/find.h"
+#include "symbolize/name.h"
 
 #include <stdio.h>
 #include <stdlib.h>

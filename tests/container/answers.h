@@ -2,8 +2,8 @@
 /* Answers of engines as they give them, and labels as text. */
 #pragma once
 
-#include "container/internal.h"
-
+#include "container/container.h"
+#include "pb/pb.h"
 #include "test.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

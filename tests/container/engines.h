@@ -4,6 +4,7 @@
 
 #include "answers.h"
 #include "base/clock.h"
+#include "net/net.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

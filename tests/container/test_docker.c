@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers.h"
+#include "container/decode.h"
+#include "container/labels.h"
 
 static struct container_labels l;
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers.h"
+#include "container/decode.h"
+#include "container/kubernetes.h"
+#include "container/labels.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static char keys[1024];

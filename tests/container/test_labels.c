@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers.h"
+#include "container/labels.h"
+
+#include <stdio.h>
 
 static struct container_labels l;
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "answers.h"
 
+#include "container/owner.h"
 #include "os/os.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 static void reads_names(void **state)

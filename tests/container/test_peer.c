@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "container/peer.h"
 #include "engines.h"
+
+#include <stdio.h>
 
 static void rests_after_failures(void **state)
 {

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "container/labels.h"
+#include "container/peer.h"
+#include "container/places.h"
 #include "engines.h"
+
+#include <stdio.h>
 
 static struct container_labels l;
 static struct containers_metrics metrics;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
+#include "container/labels.h"
 #include "container/records.h"
+
+#include <stdio.h>
 
 static struct container_records records;
 static struct containers_metrics metrics;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "container/owner.h"
+#include "container/peer.h"
 #include "engines.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/mount.h>
 
 static const char *in_folder(const char *path)

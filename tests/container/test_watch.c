@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
+#include "container/decode.h"
+#include "container/labels.h"
+#include "container/watch.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 
 /* Longer than any test may take; what is waited for comes in milliseconds. */
 #define PATIENCE_NS (60 * NS_PER_SEC)

@@ -5,7 +5,7 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "debuginfo/uploads/private.h"
+#include "debuginfo/uploads/internal.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "http/internal.h"
+#include "http/chunked.h"
 
 /* clang-format off */
 static const struct { const char *name, *bytes, *body; size_t left; bool bad; } cases[] = {

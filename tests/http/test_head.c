@@ -2,7 +2,7 @@
 /* The heads that other parsers let through (request smuggling), and those that must pass. */
 #include "test.h"
 
-#include "http/internal.h"
+#include "http/head.h"
 
 #define H "host: a\r\n"
 

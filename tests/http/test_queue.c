@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "http/internal.h"
+#include "http/queue.h"
 
 static void keeps_order(void **state)
 {

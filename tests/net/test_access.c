@@ -2,9 +2,12 @@
 /* By the head alone: host, origin, preflight, prefix. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/access.h"
+#include "net/state.h"
 
 #include "peer.h"
+
+#include <stdio.h>
 
 struct access_case {
 	const char *name, *request;

@@ -3,8 +3,10 @@
 
 #include "os/os.h"
 
-#include "net/internal.h"
+#include "net/state.h"
 #include "peer.h"
+
+#include <stdio.h>
 
 #define MINUTE (60 * NS_PER_SEC)
 

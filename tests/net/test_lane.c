@@ -2,9 +2,12 @@
 /* Requests that wait for a worker: apart in each lane, in turn, and not for ever. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/lane.h"
+#include "net/state.h"
 
 #include "peer.h"
+
+#include <stdio.h>
 
 /* ---- a lane by itself: workers are this thread ---- */
 

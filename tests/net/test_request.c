@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "net/net.h"
+#include "net/rpc.h"
 #include "test.h"
-
-#include "net/internal.h"
 
 static void finds(void **state)
 {

@@ -2,7 +2,8 @@
 /* Which route and framing a path, a method and a content type lead to, and what a path takes. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/route.h"
+#include "net/state.h"
 
 static const struct pb_method echo;
 static struct net_route routes[] = {

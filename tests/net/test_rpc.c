@@ -3,9 +3,11 @@
 #include "test.h"
 
 #include "codec/codec.h"
-#include "net/internal.h"
+#include "net/state.h"
 
 #include "peer.h"
+
+#include <stdio.h>
 
 static void knows_content_types(void **state)
 {

@@ -3,11 +3,12 @@
  * session of nghttp2, where both sides go on. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/state.h"
 
 #include "peer.h"
 
 #include <nghttp2/nghttp2.h>
+#include <stdio.h>
 
 /* ---- a client ---- */
 

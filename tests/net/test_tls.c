@@ -2,7 +2,7 @@
 /* TLS against OpenSSL's client, with certificates made here. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/state.h"
 #include "os/os.h"
 
 #include "certificate.h"
@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/ssl.h>
+#include <stdio.h>
 
 #define MINUTE (60 * NS_PER_SEC)
 

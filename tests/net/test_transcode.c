@@ -2,7 +2,8 @@
 /* One handler that echoes protobuf, asked in JSON: as Connect and as REST. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/state.h"
+#include "net/transcode.h"
 
 #include "peer.h"
 

@@ -2,7 +2,8 @@
 /* What the loop is asked for comes once, and the nearest deadline wins. */
 #include "test.h"
 
-#include "net/internal.h"
+#include "net/state.h"
+#include "net/wake.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/contexts.h"
 #include "say.h"
 
 #define MIB ((size_t)1 << 20)

@@ -4,6 +4,7 @@
 
 #include "../jfr/maker.h"
 #include "codec/codec.h"
+#include "pyroscope/multipart.h"
 #include "pyroscope/pyroscope.h"
 #include "say.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
 #include "say.h"
+
+#include <stdio.h>
 
 #define MEMORY ((size_t)1 << 20)
 

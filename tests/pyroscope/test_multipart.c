@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/multipart.h"
 
 #define TYPE "multipart/form-data; boundary=xYz"
 

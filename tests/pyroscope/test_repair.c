@@ -2,7 +2,10 @@
 /* Stacks that Go has cut: which get back what others have, and which stay as they are. */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/repair.h"
+#include "pyroscope/types.h"
+
+#include <stdio.h>
 
 #define MEMORY ((size_t)64 << 20)
 #define STACKS_MAX 6

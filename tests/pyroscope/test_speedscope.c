@@ -2,7 +2,8 @@
 /* Files of speedscope: both kinds of profile, units, and each way to be refused. */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/labels.h"
+#include "pyroscope/speedscope.h"
 #include "say.h"
 
 #define MEMORY ((size_t)64 << 20)

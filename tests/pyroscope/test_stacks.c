@@ -2,8 +2,10 @@
 /* Folded stacks, lines, tries and trees: what becomes of them, limits, and each way to be torn. */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/stacks.h"
 #include "say.h"
+
+#include <stdio.h>
 
 #define MEMORY ((size_t)64 << 20)
 #define TYPE "process_cpu:cpu:nanoseconds:cpu:nanoseconds:delta 10 1 {}{} "

@@ -3,7 +3,7 @@
 #include "test.h"
 
 #include "base/arena.h"
-#include "pyroscope/internal.h"
+#include "pyroscope/stacks.h"
 #include "say.h"
 
 /* root { b 1 { c 2 }, a 0 { c 4, d 8 }, b 16 }, the two of b being one. */

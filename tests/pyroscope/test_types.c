@@ -2,7 +2,7 @@
 /* sample_type_config; what types become by it, test_ingest.c. */
 #include "test.h"
 
-#include "pyroscope/internal.h"
+#include "pyroscope/types.h"
 
 static void reads_configs(void **state)
 {

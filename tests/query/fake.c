@@ -2,9 +2,12 @@
 #include "fake.h"
 
 #include "os/os.h"
+#include "query/query.h"
+#include "query/sums.h"
 
 #include <ctype.h>
 #include <pthread.h>
+#include <stdio.h>
 
 struct profile fake_profile;
 uint32_t fake_pending;

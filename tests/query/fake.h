@@ -13,7 +13,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "query/internal.h"
+#include "query/query.h"
 #include "test.h"
 
 #define CPU "parca_agent:samples:count:cpu:nanoseconds:delta"

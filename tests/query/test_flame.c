@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
+#include "query/sums.h"
+
+#include <stdio.h>
 
 #define SECOND_NS NS_PER_SEC
 

@@ -2,7 +2,12 @@
 /* Folds as text: "name total self" a node, children in brackets. */
 #include "fake.h"
 
-#include "query/report.h"
+#include "query/fold.h"
+#include "query/lines.h"
+#include "query/loaded.h"
+#include "query/tree.h"
+
+#include <stdio.h>
 
 static struct query_report_request request(const char *selector)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
+#include "query/json.h"
+
+#include <stdio.h>
 
 static void writes_integers(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include "query/lines.h"
 #include "query/report.h"
 
 static enum status make(const char *match, struct arena *a, struct query_lines *out, struct err *e)

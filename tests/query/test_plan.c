@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
+#include "query/plan.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static enum status open_plan(const struct query_request *r, bool need_type, struct arena *a,
 	struct query_plan *p, struct err *e)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include "query/lines.h"
 #include "query/report.h"
+#include "query/tree.h"
 
 static struct query_shown room;
 

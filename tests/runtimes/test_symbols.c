@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 #include "test.h"
 
 #include "gen/elf.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stripped file with V8's builtins, made here: 600 of 20 bytes, each at a multiple of 32. */
 #include "gen/elf.h"
-#include "runtimes/private.h"
+#include "runtimes/internal.h"
 #include "test.h"
 
 #define BUILTINS 600

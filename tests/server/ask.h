@@ -3,7 +3,6 @@
 #pragma once
 
 #include "server/handlers.h"
-#include "server/internal.h"
 
 struct ask {
 	struct net_request r;

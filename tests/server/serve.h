@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/inlet.h"
+#include "server/start.h"
+#include "server/state.h"
 
 /* So long that what waits for it to pass is told from what does not. */
 #define SERVE_DRAIN_NS (120 * NS_PER_SEC)

@@ -3,8 +3,10 @@
 #include "test.h"
 
 #include "ask.h"
+#include "server/state.h"
 
 #include <ftw.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -5,6 +5,9 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "pb/pb.h"
+#include "server/state.h"
+
+#include <stdio.h>
 
 #define MEMORY ((size_t)1 << 20)
 

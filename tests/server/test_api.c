@@ -6,8 +6,11 @@
 #include "base/clock.h"
 
 #include <dirent.h>
+#include <stdio.h>
 
 #include "ask.h"
+#include "server/snapshot.h"
+#include "server/state.h"
 #include "temp_dir.h"
 
 static struct query_request asked;

@@ -5,6 +5,7 @@
 #include "codec/codec.h"
 
 #include "ask.h"
+#include "server/assets.h"
 
 static void serves_an_asset(void **state)
 {

@@ -6,8 +6,11 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "objfile/objfile.h"
+#include "server/source.h"
+#include "server/state.h"
 
 #include <link.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

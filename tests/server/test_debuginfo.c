@@ -5,6 +5,9 @@
 
 #include "ask.h"
 #include "pb/pb.h"
+#include "server/state.h"
+
+#include <stdio.h>
 
 #define ID "0123456789abcdef"
 

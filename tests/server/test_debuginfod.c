@@ -4,11 +4,13 @@
 
 #include "base/clock.h"
 #include "objfile/objfile.h"
+#include "server/files.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/state.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

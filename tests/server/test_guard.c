@@ -6,7 +6,12 @@
 
 #include "fetch/fetch.h"
 #include "os/os.h"
+#include "server/guard.h"
+#include "server/start.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
+#include <stdio.h>
 #include <unistd.h>
 
 #define HASH "$2b$04$abcdefghijklmnopqrstuu2r9OfJnfCsdneAXAGHnS4UpFFP8WIrW" /* of "secret" */

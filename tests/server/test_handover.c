@@ -4,9 +4,11 @@
 
 #include "base/clock.h"
 #include "server/handlers.h"
-#include "server/internal.h"
+#include "server/handover.h"
+#include "server/state.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -2,6 +2,8 @@
 #include "test.h"
 
 #include "ask.h"
+#include "server/handover.h"
+#include "server/state.h"
 #include "sink.h"
 
 void store_write_metrics(struct store *s, struct buf *out)

@@ -5,7 +5,9 @@
 
 #include "ask.h"
 #include "pb/pb.h"
+#include "server/state.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

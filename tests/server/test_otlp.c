@@ -6,6 +6,9 @@
 #include "pb/pb.h"
 
 #include "ask.h"
+#include "server/inlet.h"
+#include "server/otlp.h"
+#include "server/state.h"
 #include "sink.h"
 
 static struct server server;

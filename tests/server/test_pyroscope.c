@@ -7,6 +7,8 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "pb/pb.h"
+#include "server/inlet.h"
+#include "server/state.h"
 #include "sink.h"
 
 static struct server server;

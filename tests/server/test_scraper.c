@@ -4,16 +4,18 @@
 #include "test.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "fetch/fetch.h"
+#include "net/net.h"
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pprof/pprof.h"
 #include "schema/schema.h"
 #include "self/self.h"
-#include "server/internal.h"
+#include "server/server.h"
 
 #define UNTIL(x)                                                       \
 	do {                                                           \

@@ -9,6 +9,8 @@
 #include "otlp/otlp.h"
 
 #include "ask.h"
+#include "server/otlp.h"
+#include "server/server.h"
 
 #include <ftw.h>
 #include <poll.h>

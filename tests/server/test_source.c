@@ -4,7 +4,10 @@
 
 #include "ask.h"
 #include <dirent.h>
+#include <stdio.h>
 
+#include "server/source.h"
+#include "server/state.h"
 #include "temp_dir.h"
 
 #include <sys/stat.h>

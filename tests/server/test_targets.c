@@ -3,6 +3,7 @@
 #include "test.h"
 
 #include "ask.h"
+#include "server/state.h"
 
 #include <unistd.h>
 

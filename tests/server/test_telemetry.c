@@ -5,6 +5,7 @@
 
 #include "ask.h"
 #include "pb/pb.h"
+#include "server/state.h"
 
 static struct server server;
 

@@ -3,6 +3,8 @@
 #include "test.h"
 
 #include "ask.h"
+#include "server/state.h"
+#include "server/tenant.h"
 
 static void names(void **state)
 {

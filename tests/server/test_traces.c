@@ -4,7 +4,8 @@
 
 #include <pthread.h>
 
-#include "server/internal.h"
+#include "server/start.h"
+#include "server/state.h"
 #include "trace/trace.h"
 
 static struct {

@@ -10,8 +10,12 @@
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
+#include "server/inlet.h"
+#include "server/state.h"
 #include "sink.h"
 #include "temp_dir.h"
+
+#include <stdio.h>
 
 #define MEMORY ((size_t)64 << 20)
 

@@ -3,7 +3,7 @@
  * An opened file gets its id and its table, and is published to the sampler. Each owner pays for
  * the time of its tables (buildqueue.h). `work` is held meanwhile.
  */
-#include "agent/files/private.h"
+#include "agent/files/internal.h"
 
 #include "runtimes/runtimes.h"
 

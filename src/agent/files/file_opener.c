@@ -4,7 +4,7 @@
  * large table, and because opening a file may hang with its file system. While it opens the files
  * of all processes there are (the first pass), notices come before these.
  */
-#include "agent/files/private.h"
+#include "agent/files/internal.h"
 
 #include "agent/files/mapped_file.h"
 #include "agent/files/preload.h"

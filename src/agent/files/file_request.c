@@ -3,7 +3,7 @@
  * A notice of a bound file says that its program was executed again, or that the sampler has
  * evicted it. As long as the sampler knows it nothing is to be done.
  */
-#include "agent/files/private.h"
+#include "agent/files/internal.h"
 
 #include "base/log.h"
 

@@ -8,7 +8,7 @@
  * `lock` guards what is remembered, and is held for moments. `work` is held while a table is built;
  * taken before `lock`.
  */
-#include "agent/files/private.h"
+#include "agent/files/internal.h"
 
 #include "base/log.h"
 

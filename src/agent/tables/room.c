@@ -10,7 +10,7 @@
  * Tables that were not used for a while are evicted too, above the size that an idle host may take.
  * The others then move to the lower slabs, and the last slab is given back.
  */
-#include "agent/tables/private.h"
+#include "agent/tables/internal.h"
 
 #include "agent/broker/broker.h"
 

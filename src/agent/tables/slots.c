@@ -10,7 +10,7 @@
  *
  *	FREE -> publish -> LIVE -> replace, retract, evict -> RETIRED -> reclaim -> FREE
  */
-#include "agent/tables/private.h"
+#include "agent/tables/internal.h"
 
 #include <bpf/bpf.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  * The lock, and one call after the other under it. A slab is asked for without it: a publication
  * that needs one is begun anew when it is there.
  */
-#include "agent/tables/private.h"
+#include "agent/tables/internal.h"
 
 #include <bpf/bpf.h>
 #include <stdlib.h>

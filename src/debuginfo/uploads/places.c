@@ -3,7 +3,7 @@
  * Where an upload lies: a folder for each build id, in it a record and files for each type and
  * tenant. Names are written so that no build id and no tenant can name anything else.
  */
-#include "debuginfo/uploads/private.h"
+#include "debuginfo/uploads/internal.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * Whatever needs to see all uploads walks over the folders: at start, when room is needed, when
  * there are too many build ids. These are rare; so nothing is kept in memory for it.
  */
-#include "debuginfo/uploads/private.h"
+#include "debuginfo/uploads/internal.h"
 
 #include "base/arena.h"
 #include "base/clock.h"

@@ -9,7 +9,7 @@
  *
  * One lock for records and whole files; bytes arrive without it.
  */
-#include "debuginfo/uploads/private.h"
+#include "debuginfo/uploads/internal.h"
 
 #include "base/arena.h"
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* private: what the parts of objfile share. */
+/* internal: what the parts of objfile share. */
 #pragma once
 
 #include "objfile/objfile.h"

@@ -1,95 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http's own: queues of output, heads and chunks of HTTP/1, the connection and its streams. */
+/* stream: requests and their answers, and above them h1.c and h2.c, and above those conn.c. */
 #pragma once
 
 #include "base/vec.h"
+#include "http/chunked.h"
 #include "http/http.h"
+#include "http/queue.h"
 
 #include <nghttp2/nghttp2.h>
 #include <stdatomic.h>
-#include <stdio.h>
-
-/* ---- queue.c: bytes waiting to go out, in segments; large ones are taken over, not copied ---- */
-
-#define HTTP_TAKE_MIN 4096 /* smaller ones are copied behind what waits already */
-
-struct http_segment {
-	struct http_segment *next;
-	uint8_t *data; /* behind the segment itself, or malloc's own (taken) */
-	size_t at;     /* sent up to here */
-	size_t len;
-	size_t cap;
-	bool taken;
-};
-
-struct http_queue {
-	struct http_segment *head;
-	struct http_segment *tail;
-	size_t bytes;
-};
-
-void http_queue_deinit(struct http_queue *q);
-NODISCARD bool http_queue_put(struct http_queue *q, const void *bytes, size_t len);
-/* `data` is free()d when sent, and at once on failure. */
-NODISCARD bool http_queue_take(struct http_queue *q, uint8_t *data, size_t len);
-size_t http_queue_pieces(const struct http_queue *q, struct str *pieces, size_t max);
-void http_queue_drop(struct http_queue *q, size_t len);
-/* Copy the first bytes out and drop them. */
-size_t http_queue_read(struct http_queue *q, uint8_t *out, size_t max);
-
-/* ---- head.c: the head of an HTTP/1 message ---- */
-
-struct http_head {
-	struct str method; /* request */
-	struct str target;
-	struct str authority;
-	int minor;
-	struct http_header headers[HTTP_HEADERS_MAX]; /* names as they came */
-	uint32_t header_count;
-	int64_t content_length; /* -1: none */
-	bool chunked;
-	bool keep_alive;
-	bool expect_continue;
-};
-
-/* Where the head ends: its length with the blank line, or 0 when that is not here yet. *scanned
- * (0 at first) remembers what was looked at. *out_refuse: 0, or the HTTP status it fails with. */
-size_t http_head_find_end(const uint8_t *p, size_t len, size_t *scanned, int *out_refuse);
-/* `len` ends with the blank line. 0, or the HTTP status to refuse with and why. */
-int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out, const char **why);
-bool http_value_ok(struct str value);
-
-/* ---- chunked.c ---- */
-
-enum http_chunk_state {
-	HTTP_CHUNK_SIZE,
-	HTTP_CHUNK_EXTENSION,
-	HTTP_CHUNK_SIZE_LF,
-	HTTP_CHUNK_DATA,
-	HTTP_CHUNK_DATA_CR,
-	HTTP_CHUNK_DATA_LF,
-	HTTP_CHUNK_LINE, /* first byte of a trailer line or of the end */
-	HTTP_CHUNK_FIELD_NAME,
-	HTTP_CHUNK_FIELD_VALUE,
-	HTTP_CHUNK_FIELD_LF,
-	HTTP_CHUNK_END_LF,
-	HTTP_CHUNK_DONE,
-	HTTP_CHUNK_BAD,
-};
-
-struct http_chunked {
-	enum http_chunk_state state;
-	uint64_t left;   /* of the chunk */
-	uint32_t digits; /* of its size */
-	uint32_t extra;  /* bytes of extensions and trailers so far */
-};
-
-/* Looks at bytes until some of the body are found (*out_data), the end, or an error. Returns how
- * many it used. */
-size_t http_chunked_feed(
-	struct http_chunked *c, const uint8_t *p, size_t len, struct str *out_data);
-
-/* ---- stream.c, and above it h1.c and h2.c, and above them conn.c ---- */
 
 enum http_stream_state {
 	HTTP_STREAM_OPEN,      /* no answer yet */

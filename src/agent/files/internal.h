@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private: what the files of agent/files share that see a notice on its way: a request, by whom it
+ * internal: what the files of agent/files share that see a notice on its way: a request, by whom it
  * is opened (file_opener.c), built and published (file_builder.c), and what becomes of its binding
  * (file_request.c).
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private: what the files of agent/tables share: the slots of published files (slots.c), and room
+ * internal: what the files of agent/tables share: the slots of published files (slots.c), and room
  * for their tables (room.c). All functions are called with the lock of the tables.
  */
 #pragma once

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * private: what the files of runtimes/ share: symbols by their names, and what each runtime gives
+ * internal: what the files of runtimes/ share: symbols by their names, and what each runtime gives
  * to find.c.
  */
 #pragma once

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* speedscope: profiles in speedscope's JSON. */
+#pragma once
+
+#include "pyroscope/labels.h"
+#include "pyroscope/pyroscope.h"
+
+struct speedscope {
+	struct str bytes; /* JSON */
+	struct str app;   /* with the suffix that says a type, or without */
+	const struct series_labels *labels;
+	uint32_t rate; /* samples a second, of weights without a unit */
+	int64_t time_ns, duration_ns;
+};
+/* Each profile of the file with the label profile_name. Adds to `out`. E_INVALID, E_LIMIT. */
+NODISCARD enum status speedscope_decode(
+	const struct speedscope *in, struct profile *out, struct err *e);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* inlet: where a protocol puts the samples that it brings. */
+#pragma once
+
+#include "ingest/ingest.h"
+#include "net/net.h"
+#include "server/state.h"
+
+/* inlet.c: whose message it is, and ingest_batch_begin(). The text lies in the request. */
+NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct server_inlet *in,
+	const struct net_request *r, size_t message_bytes, struct err *e);
+
+/* inlet.c: the inlet of a protocol, made when it is asked for first. */
+NODISCARD enum status server_inlet_of(struct server *s, const struct server_protocol *p,
+	struct server_inlet **out, struct err *e);
+void server_inlets_close(struct server *s);

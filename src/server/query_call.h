@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* query_call: the frame around each query. */
+#pragma once
+
+#include "net/net.h"
+#include "query/query.h"
+#include "server/state.h"
+#include "store/store.h"
+
+/* call.c */
+
+/* So long a request waits for a worker. A refusal costs it its place among those that wait, so this
+ * is near what the page (90 s) and the command line (120 s) give an answer; a client that leaves
+ * before takes its request along. */
+#define SERVER_TURN_MAX_NS ((int64_t)60 * 1000000000)
+/* So long a query that has a worker waits for memory. */
+#define SERVER_MEMORY_TURN_MAX_NS ((int64_t)30 * 1000000000)
+/* Around each query: counted, timed; it waits its turn for memory as long as its client does, at
+ * most SERVER_MEMORY_TURN_MAX_NS. server_query_end() always follows; while server_query_again()
+ * says so, the answer is made anew. */
+struct server_query {
+	struct server *s;
+	int64_t begun_ns;
+	struct store_query query;
+	struct query_engine engine; /* over it */
+};
+NODISCARD enum status server_query_begin(
+	struct server *s, const struct net_request *r, struct server_query *out, struct err *e);
+bool server_query_again(struct server_query *q, enum status status);
+void server_query_end(struct server_query *q, enum status status);
+/* A samples_cancel_fn whose ctx is a net_request: its client has closed the connection. */
+bool server_client_gone(void *ctx);

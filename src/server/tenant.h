@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tenant: whose samples a request is about. */
+#pragma once
+
+#include "net/net.h"
+#include "server/state.h"
+
+/* tenant.c: whose samples the request is about; the text lies in it. E_INVALID names the header. */
+NODISCARD enum status server_tenant_by(
+	const char *header, const struct net_request *r, struct str *out, struct err *e);
+NODISCARD enum status server_tenant(
+	const struct server *s, const struct net_request *r, struct str *out, struct err *e);
