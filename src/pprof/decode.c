@@ -7,6 +7,7 @@
  */
 #include "pprof/decode.h"
 
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -24,11 +25,13 @@ static enum status decode_string(struct decoder *d, struct str bytes, size_t ind
 
 static bool read_value_type(struct str bytes, uint64_t out[2])
 {
+	uint64_t v[3] = { 0, out[0], out[1] };
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f))
-		if (f.wire == PB_VARINT && (f.number == 1 || f.number == 2))
-			out[f.number - 1] = f.u64;
+	while (next_other(&r, v, 2, &f))
+		;
+	out[0] = v[1];
+	out[1] = v[2];
 	return !r.failed;
 }
 
@@ -185,24 +188,15 @@ static enum status add_numbers(struct decoder *d, size_t sample, struct profile_
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
 {
-	uint64_t key = 0, text = 0, unit = 0;
-	int64_t number = 0;
+	uint64_t v[5] = { 0 }; /* by field */
 	struct reader r = pb_message(field);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f)) {
-		if (f.wire != PB_VARINT)
-			continue;
-		if (f.number == 1)
-			key = f.u64;
-		else if (f.number == 2)
-			text = f.u64;
-		else if (f.number == 3)
-			number = (int64_t)f.u64;
-		else if (f.number == 4)
-			unit = f.u64;
-	}
+	while (next_other(&r, v, 4, &f))
+		;
 	if (r.failed)
 		return pprof_torn(d, &r, PPROF_SAMPLE, sample);
+	uint64_t key = v[1], text = v[2], unit = v[4];
+	int64_t number = (int64_t)v[3];
 	uint32_t name = string_at(d, key), value = string_at(d, text);
 	if (name == NO_ID)
 		return pprof_dangling(d, PPROF_SAMPLE, sample, "a label's key", key);
@@ -246,6 +240,22 @@ static enum status add_location_id(struct decoder *d, uint64_t id, size_t sample
 	return OK;
 }
 
+/* Four ids of two bytes each that are locations of the profile, in parts of 16 bits. */
+static inline bool read_four_ids(const uint8_t *p, uint32_t filled, uint64_t *out)
+{
+	const uint64_t each = 0x0001000100010001;
+	uint64_t w, most = MIN(filled, 0x3fffu);
+	memcpy(&w, p, sizeof(w));
+	w = le64toh(w);
+	if ((w & 0x80 * each) != 0x80 * each || (w & 0x8000 * each))
+		return false;
+	w = (w & 0x7f * each) | (w >> 1 & 0x3f80 * each);
+	*out = w;
+	/* The sum's highest bit: of each that is above 0, of none that is above the last. */
+	return ((w + 0x7fff * each) & 0x8000 * each) == 0x8000 * each &&
+	       ((w + (0x7fff - most) * each) & 0x8000 * each) == 0;
+}
+
 /* Ids of one or two bytes that are their own places, which is most of what a message has. Leaves
  * the reader at the first that is another. */
 static enum status read_short_ids(struct decoder *d, struct reader *r, size_t sample)
@@ -255,7 +265,16 @@ static enum status read_short_ids(struct decoder *d, struct reader *r, size_t sa
 	if (!VEC_RESERVE(&d->stack, d->stack.len + (size_t)(end - p)))
 		return pprof_not_added(d, E_NOMEM, PPROF_SAMPLE, sample);
 	uint32_t *to = d->stack.v + d->stack.len;
+	bool same = !d->locations.moved;
 	while (p < end) {
+		uint64_t four;
+		if (same && end - p >= 8 && read_four_ids(p, filled, &four)) {
+			for (int i = 0; i < 4; i++)
+				to[i] = four >> 16 * i & 0xffff;
+			to += 4;
+			p += 8;
+			continue;
+		}
 		uint32_t id = *p, more = 0;
 		if (id >= 0x80) {
 			if (end - p < 2 || p[1] >= 0x80)
@@ -300,14 +319,19 @@ static enum status read_locations(struct decoder *d, const struct pb_field *f, s
 static enum status read_values(
 	struct decoder *d, const struct pb_field *f, size_t sample, size_t *io_count)
 {
-	struct pb_packed p = pb_packed(f, PB_VARINT);
-	uint64_t v;
-	while (pb_packed_next(&p, &v)) {
+	struct reader r = pb_message(f);
+	r.failed |= f->wire != PB_BYTES && f->wire != PB_VARINT;
+	bool single = f->wire == PB_VARINT;
+	while (single || !reader_done(&r)) {
+		uint64_t v = single ? f->u64 : reader_varint(&r);
+		if (r.failed)
+			break;
 		if (*io_count < d->column_count)
 			d->values[*io_count] = (int64_t)v;
 		(*io_count)++;
+		single = false;
 	}
-	return p.failed ? pprof_torn(d, &p.r, PPROF_SAMPLE, sample) : OK;
+	return r.failed ? pprof_torn(d, &r, PPROF_SAMPLE, sample) : OK;
 }
 
 static enum status add_sample(
@@ -427,6 +451,13 @@ static void expect_elements(struct decoder *d)
 	profile_expect(d->out, &r);
 }
 
+/* One look at all texts, for few programs have any. */
+static bool mentions_shapes(const struct decoder *d)
+{
+	const struct table_run *texts = &d->runs[PPROF_STRING];
+	return memmem(texts->first, (size_t)(texts->end - texts->first), "[go.shape.", 10);
+}
+
 static enum status decode_tables(struct decoder *d)
 {
 	enum status s = find_tables(d);
@@ -441,6 +472,7 @@ static enum status decode_tables(struct decoder *d)
 	if (!d->strings)
 		return pprof_not_added(d, arena_status(&d->arena), PPROF_STRING, d->string_count);
 	expect_elements(d);
+	d->has_shapes = d->options->without_go_shapes && mentions_shapes(d);
 	s = each_element(d, PPROF_STRING, decode_string);
 	if (s == OK)
 		s = decode_comments(d);

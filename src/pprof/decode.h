@@ -34,6 +34,7 @@ struct loaded {
 struct decoder {
 	struct str message;
 	const struct pprof_options *options;
+	bool has_shapes;       /* names of functions may have Go's shapes, which are to go */
 	struct loaded *loaded; /* NULL: addresses stay as they are */
 	struct profile *out;
 	struct err *e;
@@ -76,6 +77,24 @@ static inline uint32_t string_at(const struct decoder *d, uint64_t index)
 	return index < d->string_count ? d->strings[index] : NO_ID;
 }
 
+/* The fields 1 to n of a message that are numbers go to v[1] to v[n], n below 16; the first other
+ * one is in *f. False at the end and on malformed bytes. Most messages have numbers only, in order.
+ */
+static inline bool next_other(struct reader *r, uint64_t *v, uint32_t n, struct pb_field *f)
+{
+	for (;;) {
+		while (!reader_done(r) && (*r->at & 0x87) == PB_VARINT && (*r->at >> 3) - 1u < n) {
+			uint32_t number = *r->at++ >> 3;
+			v[number] = reader_varint(r);
+		}
+		if (!pb_next_inline(r, f))
+			return false;
+		if (f->wire != PB_VARINT || f->number > n)
+			return true;
+		v[f->number] = f->u64;
+	}
+}
+
 typedef enum status element_fn(struct decoder *d, struct str bytes, size_t index);
 
 /* Calls fn for each element of a table, in order, until one fails. */
@@ -86,10 +105,20 @@ static inline enum status each_element(struct decoder *d, int table, element_fn 
 		return OK;
 	struct reader r = reader_over(run->first, (size_t)(run->end - run->first));
 	struct pb_field f;
-	for (size_t i = 0; pb_next_inline(&r, &f);) {
-		if (f.number != (uint32_t)table || f.wire != PB_BYTES)
-			continue;
-		enum status s = fn(d, f.bytes, i++);
+	const uint8_t tag = (uint8_t)FIELD(table, PB_BYTES);
+	for (size_t i = 0; !reader_done(&r);) {
+		struct str bytes;
+		if (*r.at == tag) { /* as nearly all are */
+			r.at++;
+			bytes = reader_str(&r, reader_varint(&r));
+		} else {
+			if (!pb_next_inline(&r, &f))
+				break;
+			if (f.number != (uint32_t)table || f.wire != PB_BYTES)
+				continue;
+			bytes = f.bytes;
+		}
+		enum status s = fn(d, bytes, i++);
 		if (s != OK)
 			return s;
 	}

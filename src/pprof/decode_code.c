@@ -11,6 +11,8 @@
 static enum status id_add(
 	struct decoder *d, struct id_table *t, int table, uint64_t id, uint32_t index)
 {
+	if (id_append_next(t, id, index))
+		return OK;
 	if (id == 0)
 		return err_set(
 			d->e, E_INVALID, "%s[%u]: id 0", pprof_table_names[table], t->filled);
@@ -38,35 +40,17 @@ static enum status id_table_init(struct decoder *d, struct id_table *t, int tabl
 static enum status decode_mapping(struct decoder *d, struct str bytes, size_t index)
 {
 	struct profile_mapping m = { 0 };
-	uint64_t id = 0, build_id = 0, filename = 0;
+	uint64_t v[7] = { 0 }; /* by field */
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f)) {
-		switch (FIELD(f.number, f.wire)) {
-		case FIELD(1, PB_VARINT):
-			id = f.u64;
-			break;
-		case FIELD(2, PB_VARINT):
-			m.start = f.u64;
-			break;
-		case FIELD(3, PB_VARINT):
-			m.limit = f.u64;
-			break;
-		case FIELD(4, PB_VARINT):
-			m.offset = f.u64;
-			break;
-		case FIELD(5, PB_VARINT):
-			filename = f.u64;
-			break;
-		case FIELD(6, PB_VARINT):
-			build_id = f.u64;
-			break;
-		default:
-			break;
-		}
-	}
+	while (next_other(&r, v, 6, &f))
+		;
 	if (r.failed)
 		return pprof_torn(d, &r, PPROF_MAPPING, index);
+	m.start = v[2];
+	m.limit = v[3];
+	m.offset = v[4];
+	uint64_t id = v[1], filename = v[5], build_id = v[6];
 	m.filename = string_at(d, filename);
 	uint32_t text = string_at(d, build_id), place;
 	if (m.filename == NO_ID)
@@ -152,30 +136,22 @@ static enum status drop_shapes(struct decoder *d, uint32_t *name)
 
 static enum status decode_function(struct decoder *d, struct str bytes, size_t index)
 {
-	uint64_t id = 0, texts[3] = { 0 };
+	uint64_t v[6] = { 0 }; /* by field */
 	struct profile_function fn = { 0 };
 	uint32_t *const to[3] = { &fn.name, &fn.system_name, &fn.filename };
 	static const char *const fields[3] = { "name", "system_name", "filename" };
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f)) {
-		if (f.wire != PB_VARINT)
-			continue;
-		if (f.number == 1)
-			id = f.u64;
-		else if (f.number >= 2 && f.number <= 4)
-			texts[f.number - 2] = f.u64;
-		else if (f.number == 5)
-			fn.start_line = clamp_u32(f.u64);
-	}
+	while (next_other(&r, v, 5, &f))
+		;
 	if (r.failed)
 		return pprof_torn(d, &r, PPROF_FUNCTION, index);
-	if (id == 0 && d->lost_ids)
-		id = d->lost_ids[index];
+	fn.start_line = clamp_u32(v[5]);
+	uint64_t id = v[1] || !d->lost_ids ? v[1] : d->lost_ids[index];
 	for (int i = 0; i < 3; i++) {
-		*to[i] = string_at(d, texts[i]);
+		*to[i] = string_at(d, v[2 + i]);
 		if (*to[i] == NO_ID)
-			return pprof_dangling(d, PPROF_FUNCTION, index, fields[i], texts[i]);
+			return pprof_dangling(d, PPROF_FUNCTION, index, fields[i], v[2 + i]);
 	}
 	if (fn.name == 0)
 		fn.name = fn.system_name;
@@ -185,7 +161,7 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 		fn.system_name = fn.name; /* as it was before encode.c left it out */
 	uint32_t place;
 	enum status s = OK;
-	if (d->options->without_go_shapes) {
+	if (d->has_shapes) {
 		s = drop_shapes(d, &fn.name);
 		if (s == OK)
 			s = drop_shapes(d, &fn.system_name);
@@ -202,25 +178,18 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 static enum status decode_line(
 	struct decoder *d, const struct pb_field *field, size_t location, struct profile_line *out)
 {
-	uint64_t function = 0;
+	uint64_t v[4] = { 0 }; /* by field */
 	struct reader r = pb_message(field);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f)) {
-		if (f.wire != PB_VARINT)
-			continue;
-		if (f.number == 1)
-			function = f.u64;
-		else if (f.number == 2)
-			out->line = clamp_u32(f.u64);
-		else if (f.number == 3)
-			out->column = clamp_u32(f.u64);
-	}
+	while (next_other(&r, v, 3, &f))
+		;
 	if (r.failed)
 		return pprof_torn(d, &r, PPROF_LOCATION, location);
-	out->function = id_index(&d->functions, function);
-	if (function == 0 || out->function == NO_ID)
-		return pprof_dangling(
-			d, PPROF_LOCATION, location, "a line's function_id", function);
+	out->function = id_index(&d->functions, v[1]);
+	out->line = clamp_u32(v[2]);
+	out->column = clamp_u32(v[3]);
+	if (v[1] == 0 || out->function == NO_ID)
+		return pprof_dangling(d, PPROF_LOCATION, location, "a line's function_id", v[1]);
 	return OK;
 }
 
@@ -241,37 +210,24 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 	struct profile_location loc = { 0 };
 	struct profile_line lines[PROFILE_LINES_MAX];
 	uint32_t line_count = 0, place;
-	uint64_t id = 0, mapping = 0;
+	uint64_t v[4] = { 0 }; /* by field */
 	struct reader r = reader_over(bytes.p, bytes.len);
 	struct pb_field f;
-	while (pb_next_inline(&r, &f)) {
-		enum status s;
-		switch (FIELD(f.number, f.wire)) {
-		case FIELD(1, PB_VARINT):
-			id = f.u64;
-			break;
-		case FIELD(2, PB_VARINT):
-			mapping = f.u64;
-			break;
-		case FIELD(3, PB_VARINT):
-			loc.address = f.u64;
-			break;
-		case FIELD(4, PB_BYTES):
-			if (line_count == PROFILE_LINES_MAX)
-				return pprof_not_added(d, E_LIMIT, PPROF_LOCATION, index);
-			lines[line_count] = (struct profile_line){ 0 };
-			s = decode_line(d, &f, index, &lines[line_count]);
-			if (s != OK)
-				return s;
-			/* A function without any text says nothing. */
-			line_count += lines[line_count].function != 0;
-			break;
-		default:
-			break;
-		}
+	while (next_other(&r, v, 3, &f)) {
+		if (FIELD(f.number, f.wire) != FIELD(4, PB_BYTES))
+			continue;
+		if (line_count == PROFILE_LINES_MAX)
+			return pprof_not_added(d, E_LIMIT, PPROF_LOCATION, index);
+		enum status s = decode_line(d, &f, index, &lines[line_count]);
+		if (s != OK)
+			return s;
+		/* A function without any text says nothing. */
+		line_count += lines[line_count].function != 0;
 	}
 	if (r.failed)
 		return pprof_torn(d, &r, PPROF_LOCATION, index);
+	uint64_t id = v[1], mapping = v[2];
+	loc.address = v[3];
 	loc.mapping = id_index(&d->mappings, mapping);
 	if (loc.mapping == NO_ID)
 		return pprof_dangling(d, PPROF_LOCATION, index, "mapping_id", mapping);

@@ -17,6 +17,7 @@ struct id_table {
 	uint32_t count;    /* room in both */
 	uint32_t filled;
 	bool sparse; /* `map` is in use */
+	bool moved;  /* an index is another number than its id */
 	struct map map;
 };
 
@@ -43,6 +44,19 @@ static inline uint32_t id_index(const struct id_table *t, uint64_t id)
 	return place == NO_ID ? NO_ID : t->indices[place];
 }
 
+/* A new id that is its own place; false: it is another. */
+static inline bool id_append_next(struct id_table *t, uint64_t id, uint32_t index)
+{
+	uint32_t at = t->filled;
+	if (t->sparse || id != (uint64_t)at + 1 || at >= t->count)
+		return false;
+	t->ids[at] = id;
+	t->indices[at] = index;
+	t->moved |= index != id;
+	t->filled++;
+	return true;
+}
+
 /* A new id; false: no memory. */
 static inline bool id_append(struct id_table *t, uint64_t id, uint32_t index)
 {
@@ -58,6 +72,7 @@ static inline bool id_append(struct id_table *t, uint64_t id, uint32_t index)
 		return false;
 	t->ids[at] = id;
 	t->indices[at] = index;
+	t->moved |= index != id;
 	t->filled++;
 	return true;
 }

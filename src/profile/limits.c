@@ -154,7 +154,6 @@ enum status profile_limit(
 	struct profile *p, const struct profile_limits *l, struct profile_refused *out)
 {
 	struct checker c = { .p = p, .l = l, .out = out };
-	struct profile_sample before;
 	size_t kept = 0;
 	*out = (struct profile_refused){ 0 };
 	c.sets = calloc(p->label_sets.len, sizeof(*c.sets));
@@ -163,18 +162,20 @@ enum status profile_limit(
 	const struct set_fault *fault = NULL;
 	enum profile_refusal r = PROFILE_REFUSALS_COUNT;
 	for (size_t i = 0; i < p->samples.len; i++) {
+		struct profile_sample *x = &p->samples.v[i]; /* x - 1 is as it was */
 		/* Those of a profile that has no labels of its samples are alike. */
-		if (i == 0 || !are_alike(&before, &p->samples.v[i]))
-			r = refusal_of(&c, &p->samples.v[i], &fault);
-		before = p->samples.v[i];
+		if (i == 0 || !are_alike(x - 1, x))
+			r = refusal_of(&c, x, &fault);
 		if (r == PROFILE_REFUSALS_COUNT) {
-			p->samples.v[kept++] = p->samples.v[i];
+			if (kept != i)
+				p->samples.v[kept] = *x;
+			kept++;
 			continue;
 		}
 		if (out->samples == 0)
 			out->first = r;
 		if (out->samples++ == 0)
-			say(&c, &p->samples.v[i], r, fault);
+			say(&c, x, r, fault);
 		out->by_reason[r]++;
 	}
 	p->samples.len = kept;

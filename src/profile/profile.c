@@ -56,8 +56,11 @@ static enum status reserve(
 	return vec_grow(v, cap, need, elem_size) ? OK : E_NOMEM;
 }
 
-#define RESERVE(p, vec, more) \
-	reserve((p), &(vec)->v, &(vec)->cap, (vec)->len, (more), sizeof(*(vec)->v))
+#define RESERVE(p, vec, more)                                                      \
+	((vec)->len + (more) <= MIN((vec)->cap, (size_t)PROFILE_TABLE_MAX)         \
+			? OK                                                       \
+			: reserve((p), &(vec)->v, &(vec)->cap, (vec)->len, (more), \
+				  sizeof(*(vec)->v)))
 
 /* Room for one more element of `vec`, and its index in `index`. */
 #define RESERVE_INDEXED(p, vec, index, hash)                                        \
@@ -458,8 +461,10 @@ enum status profile_add_stack(
 	uint64_t h = hash64(locations, count * sizeof(*locations));
 	uint32_t id = map_find(&p->stack_index, h, stack_equal, p, &key);
 	if (id == MAP_NONE) {
-		for (uint32_t i = 0; i < count; i++)
-			assert(locations[i] < p->locations.len);
+		uint32_t greatest = 0;
+		for (uint32_t i = 0; i < count; i++) /* no branch: several at once */
+			greatest = MAX(greatest, locations[i]);
+		assert(greatest < p->locations.len || count == 0);
 		enum status s = RESERVE(p, &p->stack_locations, count);
 		if (s == OK)
 			s = RESERVE_INDEXED(p, &p->stacks, &p->stack_index, h);
@@ -543,6 +548,10 @@ enum status profile_add_labels(
 	struct profile *p, const struct profile_label *labels, uint32_t count, uint32_t *out)
 {
 	struct profile_label sorted[PROFILE_LABELS_MAX];
+	if (count == 0 && p->label_sets.len) {
+		*out = 0;
+		return OK;
+	}
 	uint32_t n = sort_labels(p, labels, count, sorted);
 	if (n == UINT32_MAX || (p->label_work_max && p->label_work > p->label_work_max))
 		return E_LIMIT;

@@ -217,6 +217,72 @@ static void refuses_and_says_why(void **state)
 	}
 }
 
+/* One stack of ids, in a file of LOCATIONS locations. */
+#define LOCATIONS 300
+
+static enum status decode_ids(
+	const uint64_t *ids, size_t count, bool moved, struct profile *p, struct err *e)
+{
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 20);
+	put_value_type(&b, 1, 1, 2);
+	size_t s = pb_begin(&b, 2);
+	pb_put_packed_u64(&b, 1, ids, count);
+	pb_put_u64(&b, 2, 5);
+	pb_end(&b, s);
+	for (uint64_t i = 1; i <= LOCATIONS; i++) {
+		size_t l = pb_begin(&b, 4);
+		pb_put_u64(&b, 1, i);
+		pb_put_u64(&b, 3, moved && i == 2 ? 0x1001 : 0x1000 + i);
+		pb_end(&b, l);
+	}
+	for (int i = 0; i < 3; i++)
+		pb_put_str_always(&b, 6, str_of(i ? "x" : ""));
+	CHECK(profile_init(p, 1 << 20) == OK);
+	return pprof_decode(buf_view(&b), STR("n"), p, e);
+}
+
+/* Ids of one and two bytes, alone and next to each other; also where two of them are one location.
+ */
+static void reads_ids_of_any_length(void **state)
+{
+	(void)state;
+	uint64_t ids[64];
+	for (uint64_t seed = 1; seed < 400; seed++) {
+		size_t count = 1 + seed % ARRAY_COUNT(ids);
+		for (size_t i = 0; i < count; i++) {
+			uint64_t x = hash_u64(seed * 64 + i);
+			ids[i] = 1 + (x % 8 == 0 ? x / 8 % 127 : 127 + x / 8 % (LOCATIONS - 127));
+		}
+		for (int moved = 0; moved < 2; moved++) {
+			CLEANUP(profile_deinit) struct profile p;
+			struct err e;
+			CHECK_OK(decode_ids(ids, count, moved, &p, &e), &e);
+			const struct profile_stack *st = &p.stacks.v[p.samples.v[0].stack];
+			CHECK(st->count == count);
+			for (size_t i = 0; i < count; i++) {
+				uint64_t want = moved && ids[i] == 2 ? 1 : ids[i];
+				uint32_t at = p.stack_locations.v[st->first + i];
+				CHECK(p.locations.v[at].address == 0x1000 + want);
+			}
+		}
+	}
+}
+
+static void refuses_ids_beyond_the_table(void **state)
+{
+	(void)state;
+	for (size_t at = 0; at < 8; at++) {
+		CLEANUP(profile_deinit) struct profile p;
+		struct err e;
+		uint64_t ids[8];
+		for (size_t i = 0; i < 8; i++)
+			ids[i] = i == at ? LOCATIONS + 1 : LOCATIONS;
+		CHECK(decode_ids(ids, 8, false, &p, &e) == E_INVALID);
+		CHECK(strstr(e.text, "sample[0]: location_id 301 does not exist"));
+	}
+}
+
 static void torn_files_are_refused(void **state)
 {
 	(void)state;
@@ -251,5 +317,6 @@ static void memory_is_limited(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(reads_real_files), cmocka_unit_test(takes_what_writers_write),
-	cmocka_unit_test(refuses_and_says_why), cmocka_unit_test(torn_files_are_refused),
+	cmocka_unit_test(refuses_and_says_why), cmocka_unit_test(reads_ids_of_any_length),
+	cmocka_unit_test(refuses_ids_beyond_the_table), cmocka_unit_test(torn_files_are_refused),
 	cmocka_unit_test(memory_is_limited))

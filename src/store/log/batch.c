@@ -61,18 +61,31 @@ static uint64_t zigzag(int64_t v)
 	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
 }
 
-/* Indices of one or two bytes, several at a time: the bytes of each, then these together. */
+/* Indices of one or two bytes, four at a time in parts of 16 bits: the two bytes of each, and a
+ * mark where both are needed. Where all are, one write does. */
 static uint8_t *put_short_frames(uint8_t *p, const uint32_t *v, uint32_t count)
 {
-	uint16_t pairs[FRAMES_AT_ONCE];
-	for (uint32_t i = 0; i < count; i++)
-		pairs[i] =
-			(uint16_t)((v[i] & 0x7f) | (v[i] << 1 & 0x7f00) | (v[i] > 0x7f ? 0x80 : 0));
-	for (uint32_t i = 0; i < count; i++) {
-		p[0] = (uint8_t)pairs[i];
-		p[1] = (uint8_t)(pairs[i] >> 8);
-		p += 1 + (pairs[i] >> 7 & 1);
+	const uint64_t each = 0x0001000100010001;
+	uint32_t i = 0;
+	for (; i + 4 <= count; i += 4) {
+		uint64_t w = v[i] | (uint64_t)v[i + 1] << 16 | (uint64_t)v[i + 2] << 32 |
+			     (uint64_t)v[i + 3] << 48;
+		uint64_t marks = (w + 0x3f80 * each) >> 7 & 0x80 * each;
+		w = (w & 0x7f * each) | (w << 1 & 0x7f00 * each) | marks;
+		if (marks == 0x80 * each) {
+			w = htole64(w);
+			memcpy(p, &w, sizeof(w));
+			p += sizeof(w);
+			continue;
+		}
+		for (int k = 0; k < 4; k++, w >>= 16) {
+			p[0] = (uint8_t)w;
+			p[1] = (uint8_t)(w >> 8);
+			p += 1 + (w >> 7 & 1);
+		}
 	}
+	for (; i < count; i++)
+		p = put_index(p, v[i]);
 	return p;
 }
 
