@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A server with made samples and the page of dist/, for development and for tests of the page:
-//   node dev/mock.mjs [--port N] [--size tiny|normal|big] [--empty] [--delay MS]
+//   node dev/mock.mjs [--port N] [--size tiny|small|normal|big] [--empty] [--delay MS]
 // --empty: without samples until SIGUSR2 comes.
 // Writes "http://127.0.0.1:PORT" to stdout once it listens. Headers are those of the real server.
 import { existsSync, readFileSync } from "node:fs";
@@ -21,6 +21,7 @@ const TYPE = "parca_agent:samples:count:cpu:nanoseconds:delta";
 const ALLOC = "memory:alloc_space:bytes:space:bytes:delta";
 const SIZES = {
 	tiny: { stacks: 12, depth: 1 },
+	small: { stacks: 2500, depth: 5 },
 	normal: { stacks: 9000, depth: 5 },
 	big: { stacks: 16000, depth: 12 },
 };
@@ -185,7 +186,8 @@ function answer(path, p) {
 			pending,
 		};
 		const question = ask(p);
-		return { ...flameOf(stacksOf(question), { ...options, groups: groupsOf(stacksOf(question), p.get("by"), Number(p.get("limit") ?? 10)) }), unit: question.unit };
+		const stacks = stacksOf(question);
+		return { ...flameOf(stacks, { ...options, groups: groupsOf(stacks, p.get("by"), Number(p.get("limit") ?? 10)) }), unit: question.unit };
 	}
 	if (path === "/api/flamechart") return chartOf(ask(p), p.get("by") ?? "", size.depth);
 	if (path === "/api/top") {
