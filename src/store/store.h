@@ -18,8 +18,8 @@
 
 struct store;
 
-/* Samples of some tenants and types that are kept for another time than the others, or within a
- * size of their own. The first rule that fits counts. */
+/* A rule for samples of some tenants and types, which are kept for another time than the others, or
+ * within a size of their own. The first rule that fits applies. */
 #define STORE_RULES_MAX 32
 struct store_retention_rule {
 	bool has_tenant, has_type; /* false: any */
@@ -72,10 +72,10 @@ struct store_config {
 };
 void store_config_default(struct store_config *c);
 
-/* Opens or makes the directory, takes its lock, recovers. What had to be set aside, then or later,
- * and what could not be written is reported through `notice` (may be NULL), one sentence each: from
- * any thread, also from several at once, until store_close() has returned. E_EXISTS: another
- * process has it. */
+/* Opens or makes the directory, takes its lock, recovers. Files that have to be set aside and files
+ * that cannot be written, now or later, are reported through `notice` (may be NULL), in one
+ * sentence each. Any thread may call it, also several at once, until store_close() has returned.
+ * E_EXISTS: another process has it. */
 typedef void store_notice_fn(void *ctx, const char *sentence);
 NODISCARD enum status store_open(const struct store_config *c, store_notice_fn *notice, void *ctx,
 	struct store **out, struct err *e);
@@ -85,13 +85,13 @@ void store_close(struct store *s);
 /* A batch on its way in takes memory: its message, what is decoded of it, what is encoded for the
  * log. The receiver asks for that before decoding (*entry is NULL at first; more may be asked for
  * later), and gives it back when store_append() has returned, or anything has failed. Waits its
- * turn for up to ten seconds. A batch larger than the quota is let in alone. E_UNAVAILABLE: others
- * have it all the same; the batch may be sent again. */
+ * turn for up to ten seconds. A batch larger than the quota is let in alone. E_UNAVAILABLE: other
+ * batches still hold the memory; the batch may be sent again. */
 struct store_entry;
 NODISCARD enum status store_admit(
 	struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e);
-/* Gives back all but `bytes`, for as long as the sender is waited for. The next store_admit() asks
- * for it again. */
+/* Gives back all but `bytes` while the store waits for the sender. The next store_admit() asks for
+ * the memory again. */
 void store_admit_keep(struct store *s, struct store_entry *entry, uint64_t bytes);
 void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fine */
 
@@ -104,13 +104,13 @@ void store_admit_end(struct store *s, struct store_entry *entry); /* NULL is fin
 NODISCARD enum status store_append(struct store *s, struct str tenant, const struct profile *p,
 	struct hash128 batch_id, struct err *e);
 
-/* The same as samples/sink.h has it, valid as long as the store is open. health() says no while the
- * memtable is full and cannot be written. */
+/* The store as a samples_sink (samples/sink.h), valid as long as the store is open. health() fails
+ * while the memtable is full and cannot be written. */
 struct samples_sink *store_sink(struct store *s);
 
 /* ---- reading: one consistent snapshot of memtable and parts (samples/samples.h) ---- */
 
-/* As reports ask it; valid as long as the store is open. */
+/* The store as a database for reports; valid as long as the store is open. */
 struct samples_db *store_samples(struct store *s);
 
 /* One query of a report: its views are opened in `base`, and their memory is counted together. They
@@ -130,18 +130,18 @@ struct store_query {
 NODISCARD enum status store_query_init(struct store_query *q, struct store *s, int64_t until_ns,
 	samples_cancel_fn *cancel, void *ctx, struct err *e);
 void store_query_deinit(struct store_query *q);
-/* After a failure, with all views closed: true when memory was the reason, an older query needed
- * it, and it is there now: make the report anew. */
+/* To be called after a failure, with all views closed. True: the query gave its memory to an older
+ * one, and there is memory again: make the report anew. */
 bool store_query_again(struct store_query *q);
 
-/* The same, for what is asked of a store itself (store_export()). */
+/* A view for the functions of the store itself (store_export()). */
 struct store_view;
 NODISCARD enum status store_view_open(
 	struct store *s, struct str tenant, struct store_view **out, struct err *e);
 void store_view_close(struct store_view *v);
 
-/* The locations without lines of all samples, of every tenant: what their names are made from. A
- * location comes once for each part or memtable that has it. E_LIMIT: the symbols of a part take
+/* Visits the locations without lines of all samples of every tenant, for which names may be found.
+ * A location comes once for each part or memtable that has it. E_LIMIT: the symbols of a part take
  * more memory than a query may have. E_UNSUPPORTED: a part of a newer firn lies there. */
 NODISCARD enum status store_locations(
 	struct store *s, const struct profile_locations *to, void *ctx, struct err *e);
@@ -188,8 +188,8 @@ struct store_imported {
 /* `wish` NULL: all of it, but nothing again. */
 NODISCARD enum status store_import(struct store *s, struct str part,
 	const struct store_import_wish *wish, struct store_imported *out, struct err *e);
-/* The last of the parts that stand one behind the other in an export; *rest is what is before it.
- * E_CORRUPT: there is no end of a part at its end. */
+/* Splits off the last of the parts that an export consists of; *rest: the bytes before it.
+ * E_CORRUPT: the bytes do not end with the end of a part. */
 NODISCARD enum status store_export_split(
 	struct str bytes, struct str *rest, struct str *part, struct err *e);
 
@@ -238,7 +238,7 @@ struct store_metrics {
 	STORE_METRICS(METRIC_FIELD)
 };
 void store_write_metrics(struct store *s, struct buf *out);
-/* Of all part files. */
+/* Bytes of all part files. */
 uint64_t store_part_bytes(struct store *s);
 
 /* `firn store verify` and `inspect`: reads part or log files; findings as text lines. */

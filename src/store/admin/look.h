@@ -19,22 +19,22 @@ struct looking {
 	uint64_t sound, damaged, newer, unreadable; /* files */
 	struct err first;                           /* the first thing that was wrong */
 	enum status first_status;
-	const char *directory; /* a whole store, which may be in use: then parts are */
-	VEC(uint64_t) parts;   /* ids of part files that were met, and of those replaced */
-	bool listed;           /* the file was there a moment ago */
-	bool gone;             /* and is not any more: nothing is wrong */
-	bool has_id;           /* its name, in a directory, is that of part `id` */
+	const char *directory; /* a whole store that is walked, maybe in use; else NULL */
+	VEC(uint64_t) parts;   /* ids of the parts seen so far, and of those that they replace */
+	bool listed;           /* the listing of the directory had this file */
+	bool gone;             /* it has vanished since, which is no damage */
+	bool has_id;           /* by its name in the directory it is part `id` */
 	uint64_t id;
 };
 void looking_deinit(struct looking *l);
 /* A part, a log segment, a manifest, an export, or a storage directory: then all of them in it. */
 void look_at(struct looking *l, const char *path);
-/* Parts that came since the directory was listed. */
+/* Looks at the parts that were written after the directory was listed. */
 void look_again(struct looking *l);
 bool look_met(const struct looking *l, uint64_t part);
 /* The file was looked at; what was wrong is in `e`. */
 void look_done(struct looking *l, enum status s, const struct err *e);
-/* The worst of what was found: damage, then a newer version, then what could not be read. */
+/* The worst finding: damage before a newer version before a file that could not be read. */
 NODISCARD enum status look_status(const struct looking *l, struct err *e);
 
 const char *part_section_name(unsigned kind);

@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "os/os.h"
 
-/* Asked before each operation ("open", "write", "sync", "rename", "unlink", "alloc", "syncdir",
- * "mkdir", "truncate"): 0 lets it happen, an errno makes it fail without happening. Set before any
- * thread. */
+/* Called before each operation ("open", "write", "sync", "rename", "unlink", "alloc", "syncdir",
+ * "mkdir", "truncate"). It returns 0 to let the operation happen, or an errno with which the
+ * operation fails at once. To be set before any thread starts. */
 struct store_io_hook {
 	int (*before)(void *ctx, const char *operation);
 	void *ctx;
@@ -25,17 +25,18 @@ NODISCARD enum status store_io_pwrite(
 	int fd, const void *bytes, size_t len, uint64_t offset, const char *name, struct err *e);
 NODISCARD enum status store_io_sync(int fd, const char *name, struct err *e); /* fdatasync */
 NODISCARD enum status store_io_rename(const char *from, const char *to, struct err *e);
-/* Absent is fine. */
+/* It is no error if there is no such file. */
 NODISCARD enum status store_io_unlink(const char *path, struct err *e);
-/* Room on the disk for the bytes 0 to len, where the file system can promise it. */
+/* Reserves room on the disk for the first `len` bytes, if the file system can. */
 NODISCARD enum status store_io_allocate(int fd, uint64_t len, const char *name, struct err *e);
 NODISCARD enum status store_io_truncate(int fd, uint64_t len, const char *name, struct err *e);
 /* False: `path` no longer names the file that is open as `fd`. */
 bool store_io_same(const char *path, int fd);
 NODISCARD enum status store_io_sync_dir(const char *path, struct err *e);
 NODISCARD enum status store_io_make_dirs(const char *path, struct err *e);
-/* Temporary file, sync, rename, sync of the directory `dir`. *out_unknown (NULL is fine): after a
- * failure a crash may leave the old file or the new one; else it leaves the old one. */
+/* Replaces a file: writes a temporary one, syncs and renames it, and syncs the directory `dir`.
+ * *out_unknown (may be NULL) is set on failure. True: after a crash the file may be the old or the
+ * new one. False: it is the old one. */
 NODISCARD enum status store_io_replace(
 	const char *dir, const char *path, struct str bytes, bool *out_unknown, struct err *e);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/disk/object: bytes at an offset of a named object: all that reading a part asks of where
- * the part lies. Files of a local directory here; objects of a bucket, or a cache in front of one,
- * are other implementations.
+ * store/disk/object: reads bytes at an offset of a named object. Parts are read only through this
+ * interface. Files of a local directory are implemented here; objects of a bucket, or a cache in
+ * front of one, would be other implementations.
  *
  * Layer 3, private to store/. Thread safety: an object is read by any thread at any time.
  *
- * What an implementation owes:
+ * What an implementation must guarantee:
  *
  * - An object does not change while it is open, whatever happens to its name.
  * - read() fills all `len` bytes or fails: E_IO and E_UNAVAILABLE when it may work another time,
- *   E_CORRUPT when the object is shorter than it was. It is only asked for what lies within
- *   `bytes`. It may block; it is asked for whole columns and sections (kilobytes to megabytes),
- *   not for single numbers. Checksums are the reader's business (part.h).
+ *   E_CORRUPT when the object is shorter than it was. Callers ask only for bytes below `bytes`. It
+ *   may block; callers ask for whole columns and sections (kilobytes to megabytes), not for single
+ *   numbers. Checksums are the reader's business (part.h).
  * - close() frees everything, the structure too.
  */
 #pragma once
@@ -36,7 +36,7 @@ struct object {
 
 NODISCARD enum status object_open_file(const char *path, struct object **out, struct err *e);
 
-/* E_CORRUPT when that is not within the object. */
+/* E_CORRUPT: the object ends before offset + len. */
 NODISCARD enum status object_read(
 	struct object *o, uint64_t offset, void *out, size_t len, struct err *e);
 /* NULL is fine. */

@@ -10,9 +10,9 @@
 
 #define BATCH_BYTES_MAX ((size_t)256 << 20)
 
-/* `p` is valid (profile_validate). Failure is in the buffer. Returns how many bytes of it are texts
- * and symbols: those that can be packed well. */
+/* `p` is valid (profile_validate). A failure is kept in the buffer (buf_status()). Returns how many
+ * of the bytes are texts and symbols, which compress well. */
 size_t batch_encode(struct buf *out, struct str tenant, const struct profile *p);
-/* Into a profile that profile_init() made. `tenant` points into the bytes. E_CORRUPT. */
+/* Decodes into a profile that profile_init() made. `tenant` points into `bytes`. E_CORRUPT. */
 NODISCARD enum status batch_decode(
 	struct str bytes, struct profile *p, struct str *tenant, struct err *e);

@@ -72,29 +72,30 @@ struct log_stats {
 	uint64_t syncs;
 };
 
-/* `dir` exists. Names of segments that are there are taken over, sealed. New segments are
- * preallocated with `segment_bytes`, at least LOG_SEGMENT_BYTES_MIN, or with what their first
- * record needs. */
+/* `dir` exists. Segments that exist are taken over, sealed. New segments are preallocated with
+ * `segment_bytes`, at least LOG_SEGMENT_BYTES_MIN, or with what their first record needs. */
 NODISCARD enum status log_open(const char *dir, struct hash128 store_id, uint64_t next_segment,
 	uint64_t segment_bytes, struct log **out, struct err *e);
 void log_close(struct log *l);
-/* Numbers already used are below these. */
+/* The next record gets at least this number. All numbers in use are below it. */
 void log_skip_to(struct log *l, uint64_t next_sequence);
 uint64_t log_next_sequence(struct log *l);
 uint64_t log_next_segment(struct log *l);
 struct log_stats log_stats_get(struct log *l);
 
-/* Durable when OK. `payload` as coded. E_NOSPACE, E_LIMIT: longer than LOG takes. */
+/* Durable when OK. The payload is already coded, as `coding` says. E_NOSPACE. E_LIMIT: the record
+ * is longer than the log takes. */
 NODISCARD enum status log_append(
 	struct log *l, struct log_record *record, uint64_t *out_sequence, struct err *e);
-/* The next record starts a segment. Returns the highest sequence number given so far. */
+/* Ends the current segment: the next record starts a new one. Returns the highest sequence number
+ * given so far. */
 uint64_t log_seal(struct log *l);
 /* Sealed segments without a record above `sequence` may be used again. */
 NODISCARD enum status log_release(struct log *l, uint64_t sequence, struct err *e);
-/* E_UNAVAILABLE: a segment that was found stays until the next start, whatever is released. */
+/* E_UNAVAILABLE: a segment that log_open() found cannot be released before the next start. */
 NODISCARD enum status log_check_kept(struct log *l, struct err *e);
-/* Whether segments are used again, as they are from the start; if not, they are removed instead.
- * Each `false` is followed by a `true` of the same caller. */
+/* Switches the reuse of released segments, which is on at first. While any caller has it off,
+ * released segments are removed. A caller that switches it off must switch it on again. */
 void log_reuse(struct log *l, bool on);
 /* Removes the segments that wait to be used again. */
 NODISCARD enum status log_forget_free(struct log *l, struct err *e);

@@ -31,6 +31,6 @@ struct canon {
 };
 
 NODISCARD enum status canon_init(struct canon *c, const struct tabs *t);
-/* `count` nodes were added in canonical order since then: each keeps its number. */
+/* To be called after `count` nodes were added in canonical order. Each keeps its number. */
 NODISCARD enum status canon_keep_nodes(struct canon *c, uint32_t count);
 void canon_deinit(struct canon *c);

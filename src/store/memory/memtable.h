@@ -33,7 +33,7 @@ struct memtable {
 	atomic_uint refs;
 	struct rwlock lock;
 	struct tables tables;
-	/* Of stack keys: no sender can make two stacks one. */
+	/* Salt of the stack keys, so that no sender can build two stacks with one key. */
 	struct hash128 salt;
 	uint64_t *secrets;
 	GROW(int64_t) time_ns;

@@ -29,7 +29,8 @@ struct tab_series {
 	int64_t last_ns;
 	uint64_t rows;
 };
-/* While others append. Each is a value that was there, not of one instant with the others. */
+/* These may be called while other threads append. Each value was once in the field; two of them
+ * need not be of the same instant. */
 static inline int64_t tab_series_first_ns(const struct tab_series *s)
 {
 	return __atomic_load_n(&s->first_ns, __ATOMIC_RELAXED);
@@ -60,7 +61,7 @@ struct tab_kind_name {
 	uint32_t value_count;
 };
 
-/* A profile whose samples have no times of their own: what it took. */
+/* A profile whose samples have no times of their own: its series, its time and its duration. */
 struct tab_profile {
 	uint32_t series;
 	int64_t time_ns; /* exact, also where the rows' times are rounded */
@@ -109,7 +110,7 @@ struct tabs {
 	uint32_t node_count;
 };
 
-/* The node of a whole stack, by what its frames are. */
+/* The node of a whole stack, found by a hash of the contents of its frames. */
 struct stack_entry {
 	struct hash128 key;
 	uint32_t node;
@@ -162,12 +163,14 @@ NODISCARD enum status tables_add_location(struct tables *t, const struct profile
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 NODISCARD enum status tables_add_node(
 	struct tables *t, uint32_t parent, uint32_t location, uint32_t *out);
-/* One that is not there yet, as the caller knows; tables_add_node() does not find it. */
+/* Appends a node that the caller knows to be new. It is not indexed, so tables_add_node() will not
+ * find it. */
 NODISCARD enum status tables_append_node(struct tables *t, uint32_t parent, uint32_t location);
 /* A stack by its key, the hash of its frames' contents: MAP_NONE when it is not in the table yet.
  */
 uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
-/* Before several are looked for: brings what is read first, and then what is read next, nearer. */
+/* For callers that look up several stacks: the first function prefetches the slot of the index, the
+ * second, called later, the entry itself. */
 void tables_prefetch_stack(const struct tables *t, struct hash128 key);
 void tables_prefetch_stack_entry(const struct tables *t, struct hash128 key);
 NODISCARD enum status tables_name_stack(struct tables *t, struct hash128 key, uint32_t node);
@@ -177,16 +180,17 @@ NODISCARD enum status tables_add_series(struct tables *t, const struct tab_serie
 /* `values`: tenant and one string for each name; no value at all gives set 0. */
 NODISCARD enum status tables_add_set(struct tables *t, const uint32_t *values, uint32_t *out);
 NODISCARD enum status tables_add_profile(struct tables *t, const struct tab_profile *p);
-/* Sorts them by series and time; those of one series and time become one. Returns how many are
- * left. */
+/* Sorts profiles by series and time, and makes one of those that have the same series and time.
+ * Returns how many are left. */
 uint32_t tab_profiles_settle(struct tab_profile *v, uint32_t n);
-/* Both at least 1, and so is the sum: imported numbers may be any. */
+/* Adds two counts, each at least 1. The sum is INT64_MAX where it would overflow: an import may
+ * contain any number. */
 static inline int64_t tab_samples_add(int64_t a, int64_t b)
 {
 	int64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
-/* A row was added to the series. */
+/* Counts rows that were added to the series, in this range of time. */
 void tables_count_row(
 	struct tables *t, uint32_t series, int64_t first_ns, int64_t last_ns, uint64_t rows);
 
@@ -194,7 +198,7 @@ void tables_count_row(
 extern const struct str store_sample_names[];
 extern const uint32_t store_sample_name_count;
 
-/* The symbols of these tables, to be translated; and struct tables, to take what is. */
+/* For translate.h: the symbols of these tables as a source, and struct tables as a target. */
 struct translate_from tabs_symbols(const struct tabs *t);
 extern const struct translate_ops translate_to_tables;
 

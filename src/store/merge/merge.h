@@ -10,5 +10,5 @@
 #include "store/merge/rewrite.h"
 #include "store/state/state.h"
 
-/* One merge, if one is due; *out tells whether there was. */
+/* Does one merge if one is due. *out: whether it did. */
 NODISCARD enum status store_merge_step(struct store *s, int64_t now_ns, bool *out, struct err *e);

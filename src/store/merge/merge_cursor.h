@@ -26,7 +26,7 @@ static inline int merge_key_compare(const struct merge_key *a, const struct merg
 /* -1, 0, 1 by series, stack, time, set: of rows of one slice. */
 int merge_row_compare(const struct row *a, const struct row *b);
 
-/* Which rows match, and whether those or the others are taken. */
+/* A filter of rows. It takes the rows that match, or all others (`take_matching`). */
 struct merge_filter {
 	const uint8_t *series; /* one byte for each series of the source; NULL: none matches */
 	const uint8_t *sets;   /* NULL: all match */
@@ -93,18 +93,18 @@ NODISCARD enum status merge_cursor_limit(
 uint64_t merge_cursor_series_rows(const struct merge_cursor *c);
 /* Memory of a row that is gathered and sorted. */
 #define MERGE_SORT_ROW_BYTES (sizeof(struct row) + 2 * sizeof(struct radix_item))
-/* When all but rows is known: before the first row. */
+/* To be called before the first row, when everything else in the cursor is set. */
 void merge_cursor_begin(struct merge_cursor *c);
-/* The first row; and each next one. */
+/* Moves to the first row, then to each next one. */
 NODISCARD enum status merge_cursor_next(struct merge_cursor *c, struct err *e);
 void merge_cursor_deinit(struct merge_cursor *c);
 
-/* All of a source's tables into `t`, but for the nodes of its trie; the cursor's arrays get the
- * numbers there, `nodes` those of the nodes' locations. */
+/* Adds all tables of a source to `t`, except the nodes of its trie. The cursor's arrays get the
+ * numbers in `t`; `nodes` gets the numbers of the nodes' locations for now. */
 NODISCARD enum status merge_tables_add(
 	struct tables *t, const struct tabs *from, struct merge_cursor *c, struct err *e);
-/* When that was done with all sources, and `canon` is of their tables: the tries too, so that the
- * nodes in `t` are in canonical order; and `nodes` of the cursors. E_UNSUPPORTED: the trie of
- * cursors[*out_unfit] is not in canonical order. E_NOMEM, E_LIMIT. */
+/* To be called after merge_tables_add() for all sources, with the `canon` of `t`. Merges the tries,
+ * so that the nodes in `t` are in canonical order, and sets `nodes` of the cursors. E_UNSUPPORTED:
+ * the trie of cursors[*out_unfit] is not in canonical order. E_NOMEM, E_LIMIT. */
 NODISCARD enum status merge_tries(struct tables *t, struct canon *canon,
 	struct merge_cursor *cursors, size_t count, size_t *out_unfit);

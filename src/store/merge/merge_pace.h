@@ -9,8 +9,8 @@
 #include "store/state/state.h"
 
 /* Background merging takes at most this share of one processor and writes at most so many bytes a
- * second: it waits when it was faster. Not when it is far behind ingest: each part more makes every
- * query slower. */
+ * second; it waits when it was faster. It does not wait when it is far behind ingest, since each
+ * additional part makes every query slower. */
 #define MERGE_CPU_PERCENT 50
 #define MERGE_BEHIND_PARTS 48 /* of level 0 */
 #define MERGE_BYTES_PER_SECOND (64.0 * (1 << 20))
@@ -20,8 +20,10 @@ struct merge_pace {
 	int64_t cpu_ns;
 };
 void merge_pace_begin(struct merge_pace *p);
-/* How long to wait after work that took so much time and processor time, and wrote so many bytes.
- */
+/* How long to wait after work that took `wall_ns` of time and `cpu_ns` of processor time, and wrote
+ * `bytes`.
+ * */
 int64_t merge_pace_delay_ns(int64_t wall_ns, int64_t cpu_ns, uint64_t bytes);
-/* On the store's merging thread only; others go on at once. False: the store is closing. */
+/* Waits on the store's merging thread only; on any other thread it returns at once. False: the
+ * store is closing. */
 bool merge_pace_wait(struct merge_pace *p, struct store *s, uint64_t bytes);

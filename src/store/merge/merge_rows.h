@@ -9,11 +9,13 @@
 
 #include "store/merge/merge_cursor.h"
 
-/* Asked again and again, with the bytes of the file so far: whether to go on. */
+/* Called again and again with the bytes of the file so far. A status other than OK ends the merge.
+ */
 typedef enum status merge_go_on_fn(void *ctx, uint64_t bytes, struct err *e);
 
 struct merge_rows {
-	/* The caller's, of all cursors, which have begun (merge_cursor_begin()); changed here. */
+	/* The caller's array of all cursors, changed here. They have begun (merge_cursor_begin()).
+	 */
 	struct merge_cursor **cursors;
 	size_t count;
 	merge_go_on_fn *go_on;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/merge/rewrite: rows of one or several sources, some left out, some made coarser, as a new
- * part with tables that hold what these rows need and nothing else. Deleting, retention by type,
- * thinning, exporting and importing are all this.
+ * store/merge/rewrite: writes rows of one or several sources as a new part. Some rows are left out,
+ * some made coarser; the tables hold only what the rows need. Deleting, retention by type,
+ * thinning, exporting and importing all use it.
  *
- * Layer 3, private to store/. One thread's.
+ * Layer 3, private to store/. For one thread at a time.
  */
 #pragma once
 
@@ -44,31 +44,34 @@ struct rewrite {
 	struct take_rounding rounding;
 };
 
-/* One source of each. The struct itself is zeroed first. */
+/* Makes room for `source_count` sources. The caller has zeroed the struct. */
 NODISCARD enum status rewrite_init(
 	struct rewrite *w, struct store *s, size_t source_count, struct err *e);
 void rewrite_deinit(struct rewrite *w);
 /* Reads all rows: how many are taken, and what they use. */
 NODISCARD enum status rewrite_look(struct rewrite *w, struct err *e);
-/* After rewrite_look(), when rows are taken: durable under its name when OK. E_LIMIT: a series is
- * too large to be sorted. E_UNSUPPORTED: a source is in another order than it says. */
+/* To be called after rewrite_look(), if that took any rows. After OK the part is durable under its
+ * name. E_LIMIT: a series is too large to be sorted. E_UNSUPPORTED: a source is in another order
+ * than it says. */
 NODISCARD enum status rewrite_write(
 	struct rewrite *w, struct place *place, uint64_t id, struct err *e);
-/* Numbers, canonical order: between the two; for rewrite_write(). */
+/* The step between rewrite_look() and writing: numbers and canonical order. Called by
+ * rewrite_write(). */
 NODISCARD enum status rewrite_make_tables(struct rewrite *w, struct err *e);
 
-/* Parts that need no rewrite under these rules, or are too large for one: they are not looked at
- * again until the next start. With retain_lock held. */
+/* Remember parts that need no rewrite under these rules, or are too large for one: they are not
+ * read again for them until the next start. With retain_lock held. */
 bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules);
 void rewrite_remember(struct store *s, uint64_t id, uint64_t rules);
 #define REWRITE_RETAINED UINT64_MAX /* by retention: no set of rules for thinning */
 
-/* A part's META as that of the part which takes its place. */
+/* Fills `to`, the META of a new part, from the META of the part that it replaces. */
 NODISCARD enum status rewrite_meta_from(
 	struct part_meta *to, struct store *s, const struct part_meta *from, struct err *e);
-/* `fresh` (NULL: nothing) takes the place of `old`, as in store_change_parts(). */
+/* Replaces `old` by `fresh` (NULL: by nothing), as store_change_parts() does. */
 NODISCARD enum status rewrite_install(
 	struct store *s, struct part *old, struct part *fresh, struct err *e);
-/* The whole of it for one part that is in the set: look, and then nothing (no row left out, no
- * change asked), removal (no row taken) or rewriting. With merge_lock held. `w` has its rule. */
+/* Does all steps for one part of the set. After the look it removes the part if no row is taken,
+ * leaves it if no row is left out and `always` is false, or else rewrites it. With merge_lock held.
+ * `w` has its rule. */
 NODISCARD enum status rewrite_part(struct rewrite *w, bool always, struct err *e);

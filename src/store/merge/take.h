@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/merge/take: what rows of a source refer to, put into the tables of a new part: series,
- * sets, profiles and locations, each at most once, and only those that are asked for. Merging asks
- * for all, rewriting for what the rows use that it takes.
+ * store/merge/take: copies what rows of a source refer to into the tables of a new part: series,
+ * sets, profiles and locations, each at most once, and only those that the caller asks for. Merging
+ * asks for all; rewriting asks for those that its rows use.
  *
  * Layer 3, private to store/.
  */
@@ -22,14 +22,15 @@ struct take {
 /* `from` is loaded and pinned as long as this is used. E_NOMEM. */
 NODISCARD enum status take_init(struct take *t, struct tables *to, const struct tabs *from);
 void take_deinit(struct take *t);
-/* E_CORRUPT: the source refers to what it does not have. E_NOMEM, E_LIMIT. */
+/* E_CORRUPT: the source refers to an element that it does not have. E_NOMEM, E_LIMIT. */
 NODISCARD enum status take_series(struct take *t, uint32_t id, uint32_t *out);
 /* Without the labels whose names the new tables do not have. */
 NODISCARD enum status take_set(struct take *t, uint32_t id, uint32_t *out);
 NODISCARD enum status take_location(struct take *t, uint32_t id, uint32_t *out);
 
-/* The names of sample labels that a part of several sources has: sorted, each once. Adds those of
- * a source, but for `drop`. E_LIMIT: more than TABLES_NAMES_MAX. */
+/* The names of the sample labels of a part made from several sources: sorted, each once.
+ * take_names_add() adds the names of one source, except those in `drop`. E_LIMIT: more than
+ * TABLES_NAMES_MAX. */
 struct take_names {
 	struct str v[TABLES_NAMES_MAX];
 	uint32_t count;

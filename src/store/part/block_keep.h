@@ -8,7 +8,7 @@
 
 #include "store/part/part_read.h"
 
-/* What rows must be like to pass. */
+/* A row passes if its series, set and time pass. */
 struct part_filter {
 	const uint8_t *series; /* by series: not 0 passes; NULL: all do */
 	const uint8_t *sets;   /* by set; NULL: all do */
@@ -18,14 +18,14 @@ struct part_filter {
 
 struct part_kept {
 	size_t rows;
-	int64_t first_ns, last_ns; /* of these, where times matter and there are any */
+	int64_t first_ns, last_ns; /* of these rows; set only if `times` is set and a row passes */
 };
 /* scratch->keep has 1 for each row that passes, else 0. */
 NODISCARD enum status part_keep_rows(struct part *p, const struct tabs *t,
 	const struct part_block *b, const struct part_filter *f, struct part_rows *scratch,
 	struct part_kept *out, struct err *e);
 
-/* As part_sum_block(), of the rows that pass. */
+/* As part_sum_block(), but sums only the rows that pass. */
 NODISCARD enum status part_sum_kept(struct part *p, const struct tabs *t,
 	const struct part_block *b, const struct part_filter *f, struct part_rows *scratch,
 	int64_t *sums, uint64_t *samples, struct part_kept *out, struct err *e);

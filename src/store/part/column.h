@@ -75,11 +75,11 @@ struct column_writer {
 void column_writer_init(struct column_writer *w);
 void column_writer_deinit(struct column_writer *w);
 
-/* The streams of the smallest encoding are appended to `out`; `*c` says how to read them, with an
- * offset of out->len before. */
+/* Appends the streams of the smallest encoding to `out`. `*c` says how to read them; its offset is
+ * the length of `out` before. */
 NODISCARD enum status column_encode(struct column_writer *w, uint8_t id, const int64_t *v, size_t n,
 	enum column_hint hint, struct buf *out, struct column *c);
-/* The same for times, of which many may lie on a grid of `period_ns` (0: there is none). */
+/* The same for times. Many of them may lie on a grid of `period_ns` (0: there is no grid). */
 NODISCARD enum status column_encode_times(struct column_writer *w, uint8_t id, const int64_t *v,
 	size_t n, uint64_t period_ns, struct buf *out, struct column *c);
 NODISCARD enum status column_encode_bytes(
@@ -107,7 +107,7 @@ struct column_streams {
 /* `stored`: the bytes of all streams; they must outlive `out`. Checks the CRC. */
 NODISCARD enum status column_unpack(const struct column *c, struct str stored, size_t rows,
 	struct column_streams *out, struct err *e);
-/* The same, into memory of the caller's, which is used again by the next. */
+/* The same into the caller's buffer `room`, which the next call may reuse. */
 NODISCARD enum status column_unpack_into(const struct column *c, struct str stored, size_t rows,
 	struct buf *room, struct column_streams *out, struct err *e);
 void column_streams_free(struct column_streams *s);
@@ -121,8 +121,8 @@ NODISCARD enum status column_decode(const struct column *c, const struct column_
 /* The same, each value below `limit`. */
 NODISCARD enum status column_decode_u32(const struct column *c, const struct column_streams *s,
 	size_t rows, uint64_t limit, uint32_t *out, struct err *e);
-/* Small values of RUNS, as bytes. *out_fit false: it is another encoding, or not all of them are
- * below 256, and nothing is known of the column. `out` has room for COLUMN_BYTES_SLACK more. */
+/* Small values of RUNS, as bytes. *out_fit false: the encoding is another one, or a value is above
+ * 255; then `out` has no meaning. `out` has room for COLUMN_BYTES_SLACK more. */
 #define COLUMN_BYTES_SLACK 16
 NODISCARD enum status column_decode_bytes(const struct column *c, const struct column_streams *s,
 	size_t rows, uint8_t *out, bool *out_fit, struct err *e);

@@ -10,6 +10,6 @@
 
 NODISCARD enum status part_blocks_parse(
 	struct str bytes, struct part_block **out, size_t *out_count, struct err *e);
-/* Of a part of so many blocks. */
+/* `block_count`: how many blocks the part has. */
 NODISCARD enum status part_totals_parse(struct str bytes, size_t block_count,
 	struct part_total **out, size_t *out_count, struct err *e);

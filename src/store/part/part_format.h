@@ -49,7 +49,8 @@ enum part_section {
 #define PART_FLAG_MUST_KNOW 1u
 #define PART_FLAG_PIECEWISE 2u
 
-/* Texts of a section are together at most so many times as long as what is there of them. */
+/* The unpacked texts of a section take at most this many times the bytes that are stored of them.
+ */
 #define PART_SHARED_GAIN_MAX 64
 
 enum part_column {
@@ -86,7 +87,7 @@ struct part_meta {
 	VEC(struct hash128) imports;
 };
 void part_meta_deinit(struct part_meta *m);
-/* Imports of a source, to those of the part that takes its place. E_LIMIT: more than a part may
+/* Adds the imports of a source to those of the part that replaces it. E_LIMIT: more than a part may
  * have. */
 NODISCARD enum status part_meta_inherit(struct part_meta *to, const struct part_meta *from);
 
@@ -110,7 +111,7 @@ static inline struct part_slice part_slice_of(int64_t t)
 		s.last_ns = INT64_MAX;
 	return s;
 }
-/* As META says times are rounded: a time stays in its slice. */
+/* Rounds a time down to META's resolution, but not below the beginning of its slice. */
 static inline int64_t part_round_time(int64_t t, int64_t resolution_ns, struct part_slice s)
 {
 	return MAX(part_round_down(t, resolution_ns), s.first_ns);
@@ -136,7 +137,7 @@ enum part_group {
 	PART_LOAD_ALL = 63 | PART_LOAD_PROFILES, /* what rows refer to, and what they took */
 };
 #define PART_GROUPS 9
-/* What every page asks for, and takes little room. */
+/* Groups that every page needs and that take little memory. */
 #define PART_KEEP (PART_LOAD_LABELS | PART_LOAD_KINDS)
 
 struct part_block {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/part/part_index: what occurs with what in a part, gathered while its rows are written: the
- * sets of each series, and the series of each location (docs/formats/part.md section 3).
+ * store/part/part_index: the index of a part, gathered while its rows are written: the sets of each
+ * series, and the series of each location (docs/formats/part.md section 3).
  *
  * Layer 3, private to store/.
  */
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 
-/* Pairs of one kind; beyond it that index is left out, and readers scan. */
+/* Most pairs of one kind. With more, that index is left out, and readers scan the rows. */
 #define PART_INDEX_PAIRS_MAX ((size_t)8 << 20)
 
 /* The series of the last row with each element, + 1. */
@@ -27,10 +27,11 @@ struct part_index {
 	bool no_sets, no_nodes; /* too many */
 };
 void part_index_deinit(struct part_index *x);
-/* The series has the node; the set. */
+/* Notes that the series occurs with the node, or with the set. */
 NODISCARD enum status part_index_node(struct part_index *x, uint32_t series, uint32_t node);
 NODISCARD enum status part_index_set(struct part_index *x, uint32_t series, uint32_t set);
-/* A row. Cheapest when the rows of a series follow each other: most say nothing new. */
+/* Notes a row. This is cheapest when the rows of a series follow each other, since most of them
+ * then add no pair. */
 NODISCARD static inline enum status part_index_row(
 	struct part_index *x, uint32_t series, uint32_t node, uint32_t set)
 {
@@ -52,7 +53,7 @@ struct part_lists {
 void part_lists_deinit(struct part_lists *l);
 NODISCARD enum status part_index_sets(
 	struct part_index *x, uint32_t series_count, struct part_lists *out);
-/* In canonical numbers; `most` pairs. */
+/* The trie in canonical numbers. `most`: the limit of pairs. */
 struct part_trie {
 	const uint32_t *parent, *location;
 	uint32_t node_count, location_count;

@@ -26,13 +26,12 @@ NODISCARD enum status part_rows_reserve(struct part_rows *r, size_t n);
 /* `columns`: mask of 1u << ROW_…; indices are checked against `t`. */
 NODISCARD enum status part_read_block(struct part *p, const struct tabs *t,
 	const struct part_block *b, unsigned columns, struct part_rows *out, struct err *e);
-/* One column of a block as it lies there: unpacked streams, not decoded, which point into `stored`
- * and `room`. */
+/* One column of a block, unpacked but not decoded. The streams point into `stored` and `room`. */
 NODISCARD enum status part_read_streams(struct part *p, const struct part_block *b,
 	enum part_column id, struct buf *stored, struct buf *room, struct column_streams *out,
 	struct err *e);
 
-/* Values scaled from counts are scaled from a column that can be read. */
+/* Checks that values which are scaled from another column are scaled from one that can be read. */
 NODISCARD enum status part_check_scale(
 	const struct part *p, const struct part_block *b, struct err *e);
 /* Batches whose samples the part holds: malloc'ed. */

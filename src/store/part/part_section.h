@@ -13,7 +13,7 @@
 
 #include <stdatomic.h>
 
-/* What one group of sections took: freed together. */
+/* The memory of one group of sections, freed together. */
 struct group {
 	bool loaded;
 	void *memory[16];

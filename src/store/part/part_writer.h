@@ -59,27 +59,28 @@ struct part_writer {
 	uint64_t total_count;
 };
 
-/* Bytes behind those of the file so far. */
+/* Appends bytes to the file. */
 NODISCARD enum status part_write_bytes(struct part_writer *w, struct str bytes, struct err *e);
 NODISCARD enum status part_write_section(
 	struct part_writer *w, enum part_section kind, struct str bytes, struct err *e);
-/* The rows at hand as a block, if there are any. */
+/* Writes the rows gathered so far as a block, if there are any. */
 NODISCARD enum status part_write_block(struct part_writer *w, struct err *e);
 
 /* ---- part_totals.c ---- */
 
-/* Before a row, or several of one series and slice, is taken: a stretch may end before it. */
+/* To be called before each row, or before several of one series and slice. It may end the stretch
+ * before it. */
 NODISCARD enum status part_totals_before(
 	struct part_writer *w, const struct row *row, struct err *e);
-/* Of one stretch; `samples` in all. */
+/* Adds rows to the stretch; `samples`: how many samples they are in all. */
 void part_totals_rows(struct part_writer *w, const struct row *v, size_t n, uint64_t samples);
-/* Behind the last block. */
+/* To be called after the last block. */
 NODISCARD enum status part_totals_end(struct part_writer *w, struct err *e);
 NODISCARD enum status part_totals_section(struct part_writer *w, struct err *e);
 
 /* ---- part_tables.c ---- */
 
-/* All that rows refer to, and what is indexed of it. */
+/* Writes all tables that rows refer to, and the index. */
 NODISCARD enum status part_write_tables(struct part_writer *w, const struct tabs *t,
 	const struct canon *c, const struct part_meta *meta, struct err *e);
 /* BATCHES. */

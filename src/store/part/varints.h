@@ -3,8 +3,8 @@
  * store/part/varints: varints of a stream, one after the other, where reader.h's one at a time is
  * too slow: the inner loops of columns.
  *
- * Layer 3, private to store/. Never reads behind the end; what does not fit, or is no varint, sets
- * `bad` for good and is 0.
+ * Layer 3, private to store/. Nothing is read behind the end. A varint that does not fit, or is
+ * none, reads as 0 and sets `bad` for good.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ static inline struct varints varints_over(const uint8_t *bytes, size_t len)
 	return (struct varints){ bytes, bytes ? bytes + len : bytes, false };
 }
 
-/* All read, and well. */
+/* All bytes were read, and no varint was bad. */
 static inline bool varints_done(const struct varints *v)
 {
 	return !v->bad && v->at == v->end;
@@ -49,7 +49,8 @@ static inline uint64_t varints_squeeze(uint64_t x)
 	return (x & 0x7F) | (x >> 1 & 0x3F80) | (x >> 2 & 0x1FC000) | (x >> 3 & 0xFE00000);
 }
 
-/* Two of one to four bytes each, as they come: no branch by their lengths. */
+/* Two varints, in their order. If each has one to four bytes, no branch depends on their lengths.
+ */
 static inline void varints_two(struct varints *v, uint64_t *a, uint64_t *b)
 {
 	uint64_t x;

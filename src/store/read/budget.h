@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/budget: memory of one query: of its answers, and of each operation while it goes on.
+ * store/read/budget: the memory of one query: for its answers, and for each operation while it
+ * runs.
  *
- * Layer 3, private to store/. A budget may be taken from by several threads, a query_memory may be
- * held by several; everything else of it is one thread's.
+ * Layer 3, private to store/. Several threads may take from a budget, and several may hold memory
+ * of a query_memory; all other functions are for one thread.
  */
 #pragma once
 
@@ -11,26 +12,26 @@
 
 #include <stdatomic.h>
 
-/* What a query holds of the share for queries (memory_share.h). */
+/* The part of the quota for queries (memory_share.h) that a query holds. */
 struct query_memory {
 	struct store *store;
 	struct store_query *query; /* memory is counted for all of its views, and it waits; or */
 	struct store_query own;    /* this alone, which does not wait */
 	struct memory_holder own_holder;
 	struct lock lock;
-	atomic_uint_least64_t held; /* by the operation under way; changed with `lock` held */
+	atomic_uint_least64_t held; /* by the running operation; changed with `lock` held */
 	uint64_t kept;              /* by answers that were given */
 };
 void query_memory_init(struct query_memory *m, struct store *s);
 void query_memory_deinit(struct query_memory *m);
-/* At least `bytes` for the operation under way. E_UNAVAILABLE: other queries have it. E_CANCELED:
- * the client does not want the answer any more. */
+/* Makes the running operation hold at least `bytes`. E_UNAVAILABLE: other queries have it.
+ * E_CANCELED: the client does not want the answer any more. */
 NODISCARD enum status query_memory_hold(struct query_memory *m, uint64_t bytes, struct err *e);
-/* The operation has ended. */
+/* To be called when the operation has ended. */
 void query_memory_release(struct query_memory *m);
 /* Counts an answer's memory; it stays counted until query_memory_deinit(). */
 void query_memory_keep(struct query_memory *m, uint64_t bytes);
-/* Threads that a query may use: one where the memory is scarce. */
+/* Threads that a query may use; only one when memory is scarce. */
 unsigned query_memory_width(const struct query_memory *m);
 /* As store_query_again() says. */
 bool query_memory_again(struct store_query *q);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/caches: tables of parts that stay loaded.
+ * store/read/caches: tables of parts that stay loaded between queries.
  *
  * Layer 3, private to store/. Thread safe.
  */
@@ -12,8 +12,8 @@
  * keep pinned. */
 #define CACHE_SHARE 8
 
-/* Forgets tables of parts that no query used for a minute, and others while all together take more
- * than the share: labels last. */
+/* Frees tables of parts that no query used for a minute, and then more of them while all together
+ * exceed the share. Labels are freed last. */
 void store_trim_caches(struct store *s);
 /* Loads the labels of the newest parts, as many as the caches have room for, so that the first
  * query need not wait for them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/cells: sums by stack and group in the making, of many rows: an array that is sorted
- * and summed up in its own place whenever it is full, so that it takes little more than its result.
+ * store/read/cells: sums many rows by stack and group. The array is sorted and summed up in place
+ * whenever it is full, so it takes little more memory than its result.
  *
  * Layer 3, private to store/. One thread's.
  */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/cover: how much of the time a series of a gauge was there, so that the average over
- * time of a sum is one: series that live one after the other do not add up (docs/api.md, "Gauges").
+ * store/read/cover: for how much of the time a series of a gauge existed. A sum over series is
+ * averaged over time with it, so that series which live one after the other do not add up
+ * (docs/api.md, "Gauges").
  *
  * Layer 3, private to store/.
  */
@@ -14,10 +15,10 @@ struct cover_point {
 	uint32_t series;
 };
 
-/* Memory that these take for each point, at most. */
+/* Memory that the functions below take for each point, at most. */
 #define COVER_POINT_BYTES 32
 
-/* How far apart points mostly are. */
+/* The usual distance in time between two points. */
 struct cover_intervals {
 	uint64_t *
 		of; /* by series: the median of the distances of its points; else `usual`; free() */

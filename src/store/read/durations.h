@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/durations: how long the profiles took whose samples a query finds: the time that at
- * least one of them was being taken, by group and step.
+ * store/read/durations: by group and step, the time in which at least one of the profiles was being
+ * taken whose samples a query finds.
  *
  * Layer 3, private to store/. Only profiles of a delta type whose samples have no times of their
- * own say how long they took. So `samples` is to be compared with what was found: where it is
- * another number, some of the time is not known.
+ * own say how long they took. So compare `samples` with the number of samples found: if they
+ * differ, some of the time is not known.
  */
 #pragma once
 
@@ -34,19 +34,19 @@ struct durations {
 	int64_t step_ns; /* 0: all is step 0 */
 	VEC(struct duration) profiles;
 	uint64_t bytes; /* that these have of the budget */
-	/* They do not fit the budget: how long they took is not known, of none of them. */
+	/* The profiles do not fit the budget: no duration is known. */
 	bool is_left_out;
 };
 void durations_deinit(struct durations *c);
-/* The profiles of what `pick` wants of a source. */
+/* Adds the profiles of the series of a source that `pick` wants. */
 NODISCARD enum status durations_add(
 	struct durations *c, struct source *s, const struct pick *pick, struct err *e);
-/* When all sources were added: by group, then by step, each once; nothing where they were left out.
- * `out` is malloc'ed. */
+/* To be called when all sources were added. Sorted by group, then by step, each once; empty if
+ * is_left_out. `out` is malloc'ed. */
 NODISCARD enum status durations_finish(
 	struct durations *c, struct step_duration **out, size_t *out_count, struct err *e);
 
-/* All of it for one answer: what its `samples` took; 0: that is not known. */
+/* All steps for one answer. *out_ns: how long its `samples` took; 0: not known. */
 NODISCARD enum status durations_of_all(struct store_view *v, const struct pick *picks,
 	const struct samples_query *q, uint64_t samples, struct budget *b, int64_t *out_ns,
 	struct err *e);

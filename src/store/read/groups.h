@@ -40,10 +40,10 @@ struct str groups_value(const struct groups *g, uint32_t group, uint32_t i);
 /* All of them, as a set of labels of a profile. */
 NODISCARD enum status groups_labels(
 	const struct groups *g, uint32_t group, struct profile *p, uint32_t *out);
-/* From here on rows are of this source. Loads its sets if they are needed. */
+/* The following rows are of this source. Loads its sets if they are needed. */
 NODISCARD enum status groups_source(
 	struct groups *g, struct store_view *v, struct source *s, struct err *e);
-/* What a scan must read for groups_find(). */
+/* The columns that a scan must read for groups_find(), as a mask. */
 unsigned groups_columns(const struct groups *g);
 NODISCARD enum status groups_find(
 	struct groups *g, uint32_t series, uint32_t set, uint32_t *out, struct err *e);

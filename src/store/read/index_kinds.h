@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/index_kinds: what labels and types there are, from the lists that parts keep of them
- * (KINDS in docs/formats/part.md), without a look at any series.
+ * store/read/index_kinds: finds which labels and types there are in the lists that parts keep of
+ * them (KINDS in docs/formats/part.md), without a look at any series.
  *
  * Layer 3, private to store/ (index.c). The lists answer only queries that leave no series out by a
- * label, of parts that lie in the time range whole.
+ * label, and only for parts that lie in the time range as a whole.
  */
 #pragma once
 
@@ -19,14 +19,14 @@ struct kinds_query {
 	struct budget *budget;
 };
 
-/* Texts, ascending, each once: of sources whose labels stay pinned. */
+/* Texts in ascending order, each once. They point into sources whose labels stay pinned. */
 struct kinds_texts {
 	struct str *v;
 	size_t len;
 	size_t cap; /* taken from the budget */
 };
 void kinds_texts_deinit(struct kinds_texts *t, struct budget *b);
-/* In turn: each of `n` ascending texts that is not there yet. */
+/* Merges `n` ascending texts into it; those that it has already are skipped. */
 NODISCARD enum status kinds_texts_add(
 	struct kinds_texts *t, const struct str *texts, size_t n, struct budget *b, struct err *e);
 

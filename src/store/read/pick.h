@@ -36,8 +36,8 @@ void pick_deinit(struct pick *p);
 NODISCARD enum status source_pick(struct store_view *v, struct source *s,
 	const struct samples_query *q, struct budget *b, struct pick *out, struct err *e);
 
-/* The one type of what all picks want: found false when nothing is wanted. E_INVALID when there
- * are several. */
+/* The one type of all series that the picks want. found is false if none wants a series. E_INVALID:
+ * there are several types. */
 struct found_type {
 	bool found;
 	bool delta;
@@ -45,14 +45,14 @@ struct found_type {
 	int64_t period;                     /* 0: differs */
 	bool by_period; /* values are to be multiplied by that of their series; `period` is 1 */
 };
-/* Of a series without a period each value counts as it is. */
+/* The factor by which a series' values are multiplied; 1 for a series without a period. */
 static inline int64_t period_factor(const struct tab_series *s)
 {
 	return s->period > 0 ? s->period : 1;
 }
 NODISCARD enum status picks_type(struct store_view *v, const struct pick *picks, bool times_period,
 	struct found_type *out, struct err *e);
-/* As the answer's; nothing where none was found. */
+/* Sets it as the type of the answer; does nothing if no type was found. */
 NODISCARD enum status found_type_put(const struct found_type *f, struct samples_tree *out);
 
 /* One pick for each source. */

@@ -39,10 +39,10 @@ struct scan {
 	const struct samples_query *query;
 	unsigned columns; /* mask of 1u << ROW_…: what fn reads */
 };
-/* Loads what the scan reads of its source, which comes in pieces, numbered from 0. */
+/* Loads what the scan needs of its source. The rows come in pieces, numbered from 0. */
 NODISCARD enum status scan_prepare(
 	const struct scan *s, const struct budget *b, size_t *out_pieces, struct err *e);
-/* Whether there is something in a piece; and whether all of it is wanted. */
+/* Whether the scan wants none, some or all rows of a piece. */
 enum scan_wants { SCAN_NONE, SCAN_SOME, SCAN_ALL };
 enum scan_wants scan_wants(const struct scan *s, size_t piece);
 /* Which rows of a part's piece are wanted. */

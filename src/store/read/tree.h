@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/read/tree: the answer to a sum by stack in the making: the stacks of several sources, and
- * their sums, in one tree.
+ * store/read/tree: builds the answer to a sum by stack: one tree of the stacks of several sources,
+ * with their sums.
  *
  * Layer 3, private to store/. One thread's.
  */
@@ -25,13 +25,13 @@ struct tree {
 NODISCARD enum status tree_init(struct tree *t, bool is_gauge, struct budget *b, struct err *e);
 void tree_deinit(struct tree *t);
 
-/* The stacks of `from` that have a sum, or an average of a gauge, by node. Scratch memory comes
- * from the budget and goes back. E_CORRUPT when `from` is damaged. */
+/* Adds the stacks of `from` whose node has a sum, or an average of a gauge. Scratch memory is taken
+ * from the budget and given back. E_CORRUPT when `from` is damaged. */
 NODISCARD enum status tree_add(struct tree *t, const struct tabs *from, const int64_t *sums,
 	const double *averages, struct err *e);
-/* The stacks of `from` that are used[], by node, without sums. `used` is marked up to the roots;
- * to[], all 0 before, says which node of the tree each of them became. */
+/* Adds the stacks of `from` whose nodes are used[], without sums. It marks `used` up to the roots.
+ * to[], all 0 before, receives the node of the tree for each of them. */
 NODISCARD enum status tree_add_used(
 	struct tree *t, const struct tabs *from, uint8_t *used, uint32_t *to, struct err *e);
-/* All of another tree. */
+/* Adds all of another tree. */
 NODISCARD enum status tree_add_tree(struct tree *t, const struct tree *from, struct err *e);

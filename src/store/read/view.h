@@ -2,8 +2,8 @@
 /*
  * store/read/view: what queries read from: the memtables and parts of one instant.
  *
- * Layer 3, private to store/. A view is one query's: of its threads, each works on sources of its
- * own, or only reads.
+ * Layer 3, private to store/. A view belongs to one query. If the query has several threads, each
+ * works on sources of its own, or only reads.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct source {
 	struct tabs tabs;
 	struct label_ids *ids; /* in the view's dictionary; NULL: compare texts */
 	uint64_t kept;         /* bytes of its labels that the view keeps, counted in v->cached */
-	bool dropped;          /* its labels were, and come with what is loaded next */
+	bool dropped; /* its labels were unpinned, and are loaded again by the next source_load() */
 	int64_t first_ns;
 	int64_t last_ns;
 };
@@ -31,12 +31,12 @@ struct store_view {
 	struct dictionary *dictionary; /* may be NULL */
 	struct source *sources;
 	size_t source_count;
-	struct part *_Atomic damaged; /* what the last operation stumbled over */
+	struct part *_Atomic damaged; /* the damaged part that made the last operation fail */
 	struct query_memory memory;
 	atomic_uint_least64_t cached; /* bytes of tables that this view left loaded */
 };
 
-/* Load groups of a source and pin them until the operation's end (view_release). */
+/* Loads groups of a source and pins them until the operation ends (view_release()). */
 NODISCARD enum status source_load(struct store_view *v, struct source *s, unsigned groups,
 	const struct budget *b, struct err *e);
 void view_release(struct store_view *v);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/retain/retain: what grows old is dropped, or made coarser.
+ * store/retain/retain: drops old samples, or makes them coarser.
  *
  * Layer 3, private to store/. Each function is the merging thread's.
  */
@@ -8,7 +8,8 @@
 
 #include "store/state/state.h"
 
-/* Drops what is too old or too much. AGE_UNKNOWN: too much only. */
+/* Drops samples that are older than the retention, and the oldest where there are more bytes than
+ * the limit. `now_ns` AGE_UNKNOWN: only the limit of bytes counts. */
 void store_retain(struct store *s, int64_t now_ns);
-/* One part made coarser, if one is due; *out tells whether there was. AGE_UNKNOWN: none is. */
+/* Makes one part coarser if one is due. *out: whether it did. `now_ns` AGE_UNKNOWN: none is due. */
 NODISCARD enum status store_thin_step(struct store *s, int64_t now_ns, bool *out, struct err *e);

@@ -14,7 +14,7 @@ bool rules_match(struct str pattern, struct str text);
 size_t rules_find(const struct store_retention_rule *rules, size_t count, const struct tabs *t,
 	uint32_t series);
 
-/* What is wanted of samples of this age: the rules that have come into force, together. */
+/* What the rules that apply at an age do together. */
 struct thinning {
 	int64_t resolution_ns;                  /* 0: none */
 	struct str names[STORE_THIN_NAMES_MAX]; /* sample labels to drop */

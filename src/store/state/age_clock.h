@@ -9,11 +9,11 @@
 
 #include "base/clock.h"
 
-/* Between two looks the wall clock was set, not slewed. */
+/* If the wall clock has moved by this much between two looks, it was set, not slewed. */
 #define AGE_CLOCK_STEP_NS (60 * NS_PER_SEC)
 #define AGE_CLOCK_WAIT_NS (600 * NS_PER_SEC)
 #define AGE_CLOCK_FAR_WAIT_NS (3600 * NS_PER_SEC)
-/* In the place of a time: nothing is old. */
+/* Stands for an unknown time: then nothing is old. */
 #define AGE_UNKNOWN INT64_MIN
 
 struct age_clock {

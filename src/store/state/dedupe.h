@@ -27,7 +27,8 @@ struct dedupe {
 
 enum dedupe_answer { DEDUPE_NEW, DEDUPE_KNOWN, DEDUPE_PENDING, DEDUPE_NO_MEMORY };
 
-/* `bytes`: what it may take, within DEDUPE_MIN and DEDUPE_MAX batches. */
+/* `bytes`: the memory that it may take. It has room for DEDUPE_MIN batches at least, and DEDUPE_MAX
+ * at most. */
 void dedupe_init(struct dedupe *d, uint64_t bytes);
 void dedupe_deinit(struct dedupe *d);
 /* NEW: the caller stores the batch and then says how it went. The null id is always new. */

@@ -128,11 +128,11 @@ struct parts_change {
 	struct part *fresh; /* and this one comes in; NULL: none */
 	bool frozen_is_in;  /* `fresh` holds the frozen table, which goes */
 };
-/* All of it or nothing, durably: the manifest first, then the list. The set takes the reference of
- * `fresh`, and gives back those of `old`, whose files go. E_NOTFOUND: one of `old` is not in the
- * set. Another error: the manifest was not written; the caller discards `fresh`. When only `old` is
- * given, its files go even so, as long as nothing is undecided: a manifest that names what is not
- * there does no harm. */
+/* Makes the whole change or none of it, durably: the manifest first, then the list. The set takes
+ * the reference of `fresh`, and gives back those of `old`, whose files are removed. E_NOTFOUND: one
+ * of `old` is not in the set. Another error: the manifest was not written; the caller discards
+ * `fresh`. When `fresh` is NULL, the files of `old` are removed even so, unless the set is
+ * undecided (parts.c): a manifest that names a missing part does no harm. */
 NODISCARD enum status store_change_parts(
 	struct store *s, const struct parts_change *c, struct err *e);
 /* E_UNAVAILABLE: it is not known what the manifest on the disk names, and it cannot be written now.
@@ -140,11 +140,12 @@ NODISCARD enum status store_change_parts(
 NODISCARD enum status store_check_decided(struct store *s, struct err *e);
 /* The file of a part that is not in the set is removed, now or later. */
 void store_discard(struct store *s, uint64_t id);
-/* Not removed yet. */
+/* True: the part has left the set, and its file is not removed yet. */
 bool store_is_garbage(struct store *s, uint64_t id);
 /* After a manifest was written. */
 void store_collect_garbage(struct store *s);
-/* Set the file aside with a reason beside it, and forget the part. */
+/* Moves the part's file to quarantine/, writes the reason into a file beside it, and takes the part
+ * out of the set. */
 void store_quarantine(struct store *s, struct part *p, const char *reason);
 NODISCARD enum status store_quarantine_part(
 	struct store *s, uint64_t id, const char *reason, struct err *e);
@@ -158,8 +159,8 @@ NODISCARD enum status store_quarantine_copy(
 size_t store_find_part(const struct store *s, const struct part *p);
 /* With `lock` held. */
 void store_count_parts(struct store *s);
-/* Before a part goes with nothing in its place: what was sent again within the hour is not stored
- * anew. The next manifest says so. */
+/* To be called before a part is removed with nothing in its place. Its batches are remembered, also
+ * in the next manifest, so that one that is sent again within the hour is not stored again. */
 void store_remember_batches(struct store *s, struct part *p);
 
 /* ---- steps ---- */
@@ -172,8 +173,8 @@ uint64_t store_written_until(struct store *s);
 /* The time by which samples grow old, by the clocks of the machine. Notices tell when they
  * disagree. AGE_UNKNOWN: not known yet. */
 int64_t store_age_now(struct store *s);
-/* Looks at what the process has resident, at most each few milliseconds; near the limit gives free
- * memory back to the system. True: it is near the limit all the same. */
+/* Looks at the resident memory of the process, at most every few milliseconds. Near the limit it
+ * gives free memory back to the system. True: the process is near the limit even after that. */
 bool store_relieve(struct store *s);
 /* What merging or rewriting may take now: its share, less when the process is near its limit. */
 uint64_t store_upkeep_bytes(struct store *s);
@@ -182,7 +183,7 @@ uint64_t store_upkeep_bytes(struct store *s);
 
 struct manifest {
 	struct hash128 store_id;
-	bool is_set; /* it names the parts that are; not so one of before minor version 1 */
+	bool is_set; /* it names all parts; false for a manifest older than minor version 1 */
 	uint64_t next_part;
 	uint64_t next_segment;
 	uint64_t next_sequence;
@@ -200,6 +201,6 @@ struct manifest_part store_manifest_entry(const struct part *p);
 /* With manifest_lock held: durable when OK. Else manifest_unknown tells what a crash may leave. */
 NODISCARD enum status store_manifest_put(
 	struct store *s, struct part *const *parts, size_t n, struct err *e);
-/* The state as it is. A failure is reported by a notice only, the first one; the merging thread
+/* Writes the current state. Only the first failure is reported, by a notice; the merging thread
  * tries again. */
 void store_manifest_write(struct store *s);
