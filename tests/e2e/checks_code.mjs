@@ -8,7 +8,11 @@ async function withFile(page, url) {
 	const answer = await ask(page, `${url}/api/top`);
 	const { rows } = await answer.json();
 	// the only one of its name: the page marks rows by name
-	const single = rows.filter((row) => rows.filter((other) => other.name === row.name).length === 1);
+	const called = new Map();
+	for (const { name } of rows) {
+		called.set(name, (called.get(name) ?? 0) + 1);
+	}
+	const single = rows.filter((row) => called.get(row.name) === 1);
 	const first = [...single.filter((row) => row.file.startsWith("/")), ...single.filter((row) => /^[^/]/.test(row.file))];
 	for (const row of first.slice(0, 20)) {
 		const source = await ask(page, `${url}/api/source?file=${encodeURIComponent(row.file)}`);
