@@ -33,7 +33,7 @@
 #define LAST_TABLES_NAP_US 5000
 /* How long sampling waits for the first pass. */
 #define PRELOAD_PATIENCE_NS (20 * NS_PER_SEC)
-/* How long it waits for what engines say of the containers there are. */
+/* How long it waits for the engines to list the running containers. */
 #define CONTAINERS_PATIENCE_NS (2 * NS_PER_SEC)
 /* The kernel may fail for a while (no memory, a CPU on its way out). */
 #define POLL_FAILURES_NS (60 * NS_PER_SEC)
@@ -80,7 +80,7 @@ static enum status agent_start(struct agent *a, struct err *e)
 	a->patience_ns = AGENT_HANDOVER_PATIENCE_NS;
 	enum status s = files_preload(a->files, PRELOAD_PATIENCE_NS, e);
 	a->patience_ns = 0;
-	if (s != OK) /* what is not known yet becomes known later */
+	if (s != OK) /* files that are not loaded yet are loaded later */
 		log_info("sampling begins before every executable is read", "reason=%s",
 			LOG_QUOTED(err_text(e, s)));
 	if (a->containers)
@@ -173,7 +173,7 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 	return s;
 }
 
-/* The last samples of a program that was never met before are as whole as the first. */
+/* Waits for tables, so that the last samples of a new program are as complete as others. */
 static void finish_deferred(struct agent *a)
 {
 	const metric_value *waiting = &deferred_metrics(a->deferred)->waiting;
@@ -203,7 +203,7 @@ static void agent_stop(struct agent *a)
 	sampler_read_stats(a->sampler, &stats);
 	const struct send_metrics *m = sender_metrics(a->sender);
 	log_info("agent stopped", "samples=%llu sent=%llu spooled=%llu",
-		/* A recording of one process takes no others. */
+		/* A recording of one process leaves out the samples of all others. */
 		(unsigned long long)(stats.bpf.samples - stats.bpf.lost_excluded),
 		(unsigned long long)metric_get(&m->sent),
 		(unsigned long long)metric_get(&m->spooled));

@@ -11,10 +11,10 @@
 
 #include <signal.h>
 
-/* Of kernel memory for unwind tables. */
+/* Limit of kernel memory for unwind tables. */
 #define AGENT_TABLE_BYTES_MAX (2u << 30)
 
-/* Language runtimes that are walked. */
+/* Bits of agent_config.runtimes: language runtimes whose stacks are walked. */
 #define AGENT_RUNTIME_PYTHON 2u
 #define AGENT_RUNTIME_HOTSPOT 4u
 #define AGENT_RUNTIME_PHP 8u
@@ -37,17 +37,17 @@ struct agent_config {
 	const char *remote_store_client_cert; /* https: the agent's certificate, PEM */
 	const char *remote_store_client_key;
 	const char *remote_store_token;          /* sent with each batch */
-	const char *remote_store_token_file;     /* it, read again each time */
+	const char *remote_store_token_file;     /* its file, read again for each request */
 	const char *const *remote_store_headers; /* "name=value", NULL at the end; or NULL */
-	/* Names of functions are sent to a server that has the executables of this host not itself
+	/* Sends names of functions to a server that lacks the executables of this host
 	 * (agent/uploader/uploader.h). */
 	bool debuginfo_upload;
-	bool debuginfo_no_strip; /* whole files instead of what gives names */
+	bool debuginfo_no_strip; /* sends whole files, not only the sections that give names */
 	/* Where separate debug files are (agent/uploader/upload_source.h); NULL: where they usually
 	 * are. */
 	const char *const *debuginfo_folders;
 	uint32_t debuginfo_parallel_max, debuginfo_queue_max;
-	int64_t remote_store_call_ns; /* of each request about them */
+	int64_t remote_store_call_ns; /* time limit of each request of an upload */
 	const char *http_address;     /* the agent's own /metrics and /healthy; "": none */
 	const char *cache_dir;        /* unwind tables; "": none */
 	const char *spool_dir;        /* batches that could not be sent; "": kept in memory only */
@@ -55,12 +55,13 @@ struct agent_config {
 	uint32_t frequency_hz;      /* 19 */
 	double off_cpu_probability; /* of a thread that leaves its CPU to be sampled; 0: none are */
 	int64_t off_cpu_min_ns;     /* shorter stays are left out */
-	bool oom;                   /* heaps of Go programs that are ended for want of memory */
-	bool oom_allocs;            /* what they had allocated and freed, too */
-	bool wall_clock;            /* samples of the CPU in the type of the off-CPU time too */
-	int64_t flush_interval_ns;  /* 5 s */
-	uint32_t table_bytes_max;   /* 0: by the memory of the host, docs/agent.md */
-	uint32_t table_doublings;   /* of that, up to AGENT_TABLE_BYTES_MAX; 8 at most */
+	bool oom; /* sends the heaps of Go programs that the kernel ends for want of memory */
+	bool oom_allocs;           /* adds what they had allocated and freed */
+	bool wall_clock;           /* samples of the CPU in the type of the off-CPU time too */
+	int64_t flush_interval_ns; /* 5 s */
+	uint32_t table_bytes_max;  /* 0: by the memory of the host, docs/agent.md */
+	uint32_t table_doublings;  /* times that it may double, 8 at most, up to
+				      AGENT_TABLE_BYTES_MAX */
 	const char *const *external_labels; /* "name=value", NULL at the end; or NULL */
 	const char *const *env_vars;        /* for rules: names, NULL at the end; or NULL */
 	/* Processes that opt out or in, by environment variables and by "label=value"
@@ -70,7 +71,7 @@ struct agent_config {
 	const char *const *opt_out_labels;
 	const char *const *opt_in_labels;
 	const char *config_path; /* YAML with relabel_configs, looked at again; "": none */
-	/* Of container engines and Kubernetes; "" or NULL: where they usually are. */
+	/* Where container engines and Kubernetes are; "" or NULL: the usual places. */
 	const char *container_socket_path;
 	const char *kubernetes_address;
 	const char *kubelet_address;
@@ -81,15 +82,15 @@ struct agent_config {
 	int64_t label_ttl_ns;   /* labels of a process are found anew after so long */
 	uint32_t runtimes;      /* AGENT_RUNTIME_… */
 	bool no_jit_names;      /* perf maps and jitdumps are not read */
-	bool keep_interpreters; /* native frames of interpreters that run theirs are shown, too */
+	bool keep_interpreters; /* shows native frames that lead to frames of the language */
 	bool no_thread_id, no_thread_name, no_cpu; /* labels that are left out */
-	double cpu_share;        /* of all CPUs, that the agent may cost; 0: no limit */
-	uint64_t memory_bytes;   /* resident, that it may have; 0: no limit */
+	double cpu_share;        /* share of all CPUs that the agent may use; 0: no limit */
+	uint64_t memory_bytes;   /* limit of resident memory; 0: no limit */
 	int64_t chance_ns;       /* interval of probabilistic profiling */
 	uint32_t chance_percent; /* of the intervals that are sampled; 100: all */
 	bool offline;            /* nothing is sent: spool_dir keeps it for agent_upload() */
-	bool keep_privileges;    /* run in one process, with all that it was started with */
-	int only_pid;            /* sample only this process and its descendants; 0: all */
+	bool keep_privileges; /* run in one process, with all privileges that it was started with */
+	int only_pid;         /* sample only this process and its descendants; 0: all */
 	/* A recording: tables are built without a budget, and waited for in the end. */
 	bool is_recording;
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
@@ -109,8 +110,8 @@ NODISCARD enum status agent_run(
  * all is sent, or *stop is set. What the server refuses is counted as lost: E_INVALID then. */
 NODISCARD enum status agent_upload(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
-/* A file of spool_dir (docs/formats/spool.md): its message, an ExportProfilesServiceRequest,
- * appended to `out`. E_CORRUPT: it is none, or damaged. */
+/* Reads a file of spool_dir (docs/formats/spool.md) and appends its message, an
+ * ExportProfilesServiceRequest, to `out`. E_CORRUPT: it is no such file, or damaged. */
 #define AGENT_BATCH_BYTES_MAX ((size_t)64 << 20)
 NODISCARD enum status agent_read_batch(const char *path, struct buf *out, struct err *e);
 /* Can this process sample? OK, or in `e` the sentence that says what is missing and how to get it.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Most of these run in the poll thread, from the sampler's ring; the others say whose thread it is.
- * None waits, but for events_new_file() in the first pass.
+ * Most of these run in the poll thread, from the sampler's ring; each of the others names its
+ * thread. Only events_new_file() may wait, in the first pass.
  */
 #include "agent/events.h"
 
@@ -51,7 +51,7 @@ static bool is_loaded(struct agent *a, const struct file_key *key)
 	return files_find(a->files, key) != 0 && sampler_knows(a->sampler, key);
 }
 
-/* The files that the rest of the walk may lead through, too. */
+/* Also loads the files that the rest of the walk may lead through. */
 void events_stack(void *ctx, const struct event_stack *s)
 {
 	struct agent *a = ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nothing here fails: what is wrong is logged, and tried again in the next interval. The status
- * page says what holds now, the log each sentence once.
+ * Nothing here fails: an error is logged, and the step is tried again in the next interval. The
+ * status page shows the present state; the log has each sentence once.
  */
 #include "agent/interval.h"
 
@@ -104,7 +104,7 @@ static void run_off_cpu(struct agent *a)
 	offcpu_tick(a->offcpu, clock_monotonic_ns(), s.bpf.resumed_lost);
 }
 
-/* A program that was begun unseen would have the labels of the one before it. */
+/* A program whose start was missed would have the labels of the one before it. */
 void interval_look_for_lost_execs(struct agent *a, int64_t now_ns)
 {
 	struct sampler_stats s;

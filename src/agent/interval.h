@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * interval: what the agent does at the end of each interval, and at times of its own between two.
- * Private to agent/; of the poll thread.
+ * interval: what the agent does at the end of each interval, and at other times. Private to agent/;
+ * of the poll thread.
  */
 #pragma once
 
 #include "agent/parts.h"
 
-/* The batch is finished, and what changes slowly is looked at: rules, containers, CPUs, the rate.
- */
+/* Finishes the batch, and looks at things that change slowly: rules, containers, CPUs, the rate.
+ * */
 void interval_end(struct agent *a);
-/* Labels are doubted once notices of programs that began may have been lost. */
+/* If notices of started programs may have been lost, makes /proc be read again for the labels of
+ * each process. */
 void interval_look_for_lost_execs(struct agent *a, int64_t now_ns);
-/* A server that died may have taken files without reading them: the next one is offered all files.
- */
+/* Offers all files again to a server that was started anew: the one before may have died with files
+ * that it had taken and not read.
+ * */
 void interval_offer_files(struct agent *a, int64_t now_ns);
-/* Takes what the thread `contexts` has found that processes publish of themselves. */
+/* Takes the process contexts that the thread of `contexts` has found. */
 void interval_take_contexts(struct agent *a);

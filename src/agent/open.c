@@ -52,7 +52,7 @@ void agent_close(struct agent *a)
 	broker_stop();
 }
 
-/* Labels that processes publish of themselves and of their threads. */
+/* Starts the search for contexts that processes and their threads publish. */
 static enum status open_contexts(struct agent *a, struct err *e)
 {
 	bool is_wanted = a->codes && (a->config.runtimes & AGENT_RUNTIME_GO);
@@ -103,7 +103,7 @@ static enum status open_sender(struct agent *a, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "sending (spool %s)", a->config.spool_dir);
 }
 
-/* A server that is handed the executables themselves needs none. */
+/* A server that gets the executables themselves (`firn up`) needs no uploader. */
 static enum status open_uploader(struct agent *a, struct err *e)
 {
 	struct uploader_config c;
@@ -347,7 +347,7 @@ static enum status open_privileged(struct agent *a, struct err *e)
 	return s;
 }
 
-/* As the agent itself, with less to open: the spool, and files of other users by the broker. */
+/* Opens less than the agent itself does: the spool, and by the broker files of other users. */
 enum status agent_open_upload(struct agent *a, struct err *e)
 {
 	const struct broker_config broker = broker_for(a);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_http: what the agent says of itself over HTTP: /metrics, /healthy, /ready, and a status page
- * at /. Private to agent/.
+ * own_http: the agent's own HTTP server: /metrics, /healthy, /ready, and a status page at /.
+ * Private to agent/.
  */
 #pragma once
 

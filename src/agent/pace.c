@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The governor decides (sample/governor.h); this measures for it, and does what it decides. */
+/* This file measures for the governor (sample/governor.h), and carries out its decisions. */
 #include "agent/pace.h"
 
 #include "base/clock.h"
@@ -42,7 +42,7 @@ static void change_off_cpu(struct agent *a, const struct governor_decision *d)
 	a->off_cpu_halvings = d->off_cpu_halvings;
 }
 
-/* They have a budget of their own, and sampling less would not make them cheaper. */
+/* Building tables has a budget of its own, and sampling less would not make it cheaper. */
 static int64_t tables_cpu_ns(const struct agent *a)
 {
 	return files_work_ns(a->files);

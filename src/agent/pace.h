@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pace: how often the agent samples, within what it may cost. Private to agent/; of the poll
- * thread.
+ * pace: chooses how often the agent samples, so that it stays within its limit of CPU time. Private
+ * to agent/; of the poll thread.
  */
 #pragma once
 
@@ -9,6 +9,7 @@
 
 /* As sampling begins. */
 void pace_start(struct agent *a);
-/* Once an interval: looks at what was used, and changes the rate where that is too much or little.
- */
+/* To be called once an interval. Looks at the CPU time used, and changes the rate if that is too
+ * much or too little.
+ * */
 void pace_step(struct agent *a);

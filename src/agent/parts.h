@@ -52,13 +52,13 @@ struct agent {
 	struct offcpu *offcpu;
 	struct oom *oom;          /* NULL: not asked for */
 	int64_t failing_since_ns; /* 0: sampling works */
-	int64_t execs_at_ns;      /* they are counted again then */
-	uint64_t execs_lost;      /* execs and exits, until then */
-	uint64_t cpus_renewed;    /* as the rings of symbols have followed */
-	bool is_offer_due;        /* a server was started again */
-	bool is_room_told;        /* that tables have no room */
-	int64_t offer_at_ns;      /* not before */
-	int64_t page_at_ns;       /* the server gets the status page next then */
+	int64_t execs_at_ns;      /* when lost execs are counted next */
+	uint64_t execs_lost;      /* notices of execs and exits lost up to the last count */
+	uint64_t cpus_renewed; /* renewals of CPU events that the rings of symbols have followed */
+	bool is_offer_due;     /* a server was started again */
+	bool is_room_told;     /* it was logged that tables have no room */
+	int64_t offer_at_ns;   /* not before */
+	int64_t page_at_ns;    /* the server gets the status page next then */
 	struct net_server *http;
 	int http_fd;         /* listens already, for `http`; -1 */
 	char http_text[160]; /* where */
@@ -71,5 +71,5 @@ struct agent {
 	struct privilege_dir spool_dir;
 	struct privilege_dir cache_dir;
 	struct privilege_dir http_dir;
-	_Atomic int64_t patience_ns; /* left for waiting in a pass over all files */
+	_Atomic int64_t patience_ns; /* time left for waiting in a pass over all files */
 };

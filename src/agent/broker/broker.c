@@ -33,11 +33,11 @@
 #define STOP_TRY_US 5000
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
 
-/* Whom a request makes wait. Numbers of devices are less. */
+/* Stands for the device of a request that has none. Numbers of devices are smaller. */
 #define DEVICE_NONE UINT64_MAX
-/* The files that were named at the start, wherever they lie: each its own, down from this. */
+/* Each file that was named at the start counts as a device of its own, numbered down from this. */
 #define DEVICE_OWN (UINT64_MAX - 1)
-/* A process whose memory map is asked for. */
+/* Added to a pid: a process whose memory map is asked for counts as a device. */
 #define DEVICE_PROCESS ((uint64_t)1 << 40)
 #define DEVICE_PROCESS_END ((uint64_t)1 << 41)
 
@@ -59,7 +59,7 @@ struct late_drop {
 struct broker {
 	pid_t pid;
 	const char *own_files[BROKER_OWN_FILES_MAX];
-	struct lock lock; /* guards what channels and credits say; not held while waiting */
+	struct lock lock; /* guards the state of channels and credits; not held while waiting */
 	pthread_cond_t given_back;
 	struct channel channels[BROKER_CHANNELS];
 	struct device_credits credits;
@@ -115,8 +115,8 @@ static int wait_for_answer(struct channel *c, int64_t deadline_ns)
 	}
 }
 
-/* A file system may fail with any number: with none of those by which we say that the broker is not
- * there, or hangs. */
+/* A file system may fail with any errno. Those that mean here that the broker is missing, or hangs,
+ * become EIO. */
 static int error_of(uint32_t told)
 {
 	bool is_ours = told == ENOSYS || told == EPIPE || told == ECONNRESET || told == ETIMEDOUT;
@@ -164,7 +164,7 @@ static bool is_disk(uint64_t device)
 
 static void drop_later(struct broker *b, uint64_t handle, uint64_t whom)
 {
-	/* A broker that says more than there are is none of ours. */
+	/* Our broker never gives more handles than there are. */
 	if (b->late_count < BROKER_PINNED_MAX)
 		b->late[b->late_count++] = (struct late_drop){ (uint32_t)handle, whom };
 }
@@ -188,7 +188,7 @@ static void take_late_answers(struct broker *b)
 		take_late_answer(b, &b->channels[i]);
 }
 
-/* It owes an answer, or is in debt. */
+/* The device owes an answer, or has no credit. */
 static bool is_resting(struct broker *b, uint64_t device)
 {
 	for (int i = 0; i < BROKER_CHANNELS; i++)
@@ -281,7 +281,7 @@ static void count(struct broker *b, int error)
 		metric_add(&b->metrics.failed, 1);
 }
 
-/* errno. *out_asked: it was, so that it is done, or will be. */
+/* Returns an errno. *out_asked: the request was sent, so it is done, or will be. */
 static int exchange(uint64_t device, enum broker_kind kind, struct str payload, struct answer *out,
 	bool *out_asked)
 {
@@ -581,7 +581,7 @@ static bool take_late_drop(struct broker *b, struct late_drop *out)
 void broker_drop_late(void)
 {
 	struct late_drop late;
-	/* One that could not be asked is late again. */
+	/* A file whose device cannot be asked now stays late. */
 	for (int i = 0; i < BROKER_PINNED_MAX && the_broker && take_late_drop(the_broker, &late);
 		i++)
 		drop(late.handle, late.whom);
@@ -712,7 +712,8 @@ void broker_stop(void)
 	os_set_own_reader(NULL);
 	the_broker = NULL;
 	channels_close(b);
-	/* It sees the end of the channels. What hangs in an open() that nothing ends is left. */
+	/* The broker sees that the channels are closed. If it hangs in an open() that nothing ends,
+	 * it is left behind. */
 	for (int i = 0; i < STOP_TRIES_MAX && waitpid(b->pid, NULL, WNOHANG) == 0; i++)
 		usleep(STOP_TRY_US);
 	free(b);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker: the process that opens what the agent may not (docs/formats/broker.md). Private to
- * agent/.
+ * broker: the process that opens files and kernel objects that the agent itself has no right to
+ * open (docs/formats/broker.md). Private to agent/.
  *
  * broker_start() splits it off and makes os_open_read() and its like ask it. There is at most one
  * in a process. Thread safety: all functions may be called from any thread but for broker_start()
- * and broker_stop(). An answer is waited for BROKER_PATIENCE_NS (ETIMEDOUT). What may hang with a
- * file system has channels of its own: a device (docs/formats/broker.md) that owes an answer, or
- * that made us wait for more than its share, is not asked (ETIMEDOUT at once), others are.
+ * and broker_stop(). A caller waits for an answer for BROKER_PATIENCE_NS at most (ETIMEDOUT).
+ * Requests that a file system may hold up have channels of their own. A device
+ * (docs/formats/broker.md) that still owes an answer, or that has used up its credit of waiting
+ * time, is not asked: the request fails at once with ETIMEDOUT. Other devices are still asked.
  */
 #pragma once
 
@@ -32,13 +33,13 @@
 #define BROKER_SILENCE_NS (20 * NS_PER_SEC)
 #define BROKER_PATH_MAX 4095
 #define BROKER_OWN_FILES_MAX 16
-/* Devices that are asked at once; of them the last is kept for disks, since of other file systems
- * any user may mount as many as they like. */
+/* Devices that are asked at the same time. The last place is kept for disks, since any user may
+ * mount as many other file systems as they like. */
 #define BROKER_SLOW_MAX 8
 #define BROKER_MESSAGE_BYTES_MAX (12 + BROKER_PATH_MAX + 1)
 /* Files that stay open in the broker. */
 #define BROKER_PINNED_MAX 256
-/* Of a file at once. */
+/* Bytes that one read of a file returns at most. */
 #define BROKER_READ_BYTES_MAX 65536
 #define BROKER_FREQUENCY_MAX_HZ 10000
 
@@ -69,7 +70,7 @@ NODISCARD enum status broker_start(const struct broker_config *c, struct err *e)
 /* Closes the channels: a thread that waits for an answer gets none. */
 void broker_hang_up(void);
 void broker_stop(void);
-/* It was started, and has ended, or has answered nothing for BROKER_SILENCE_NS. */
+/* True: it was started, and has ended since or has answered nothing for BROKER_SILENCE_NS. */
 bool broker_is_gone(void);
 pid_t broker_pid(void); /* 0: there is none */
 /* CPU time that it has used; 0: there is none. */
@@ -89,17 +90,17 @@ struct broker_file {
 
 /* The answer of broker_open_executable() where the file stays open in the broker. */
 #define BROKER_IS_PINNED (-2)
-/* Opens a file that may be mapped for execution, of which it is known that it lies on `device` (the
- * kernel's number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS:
- * there is no broker. On a file system on which reading and closing may hang it stays open in the
- * broker, to be read by broker_read(): BROKER_IS_PINNED, and *out. */
+/* Opens a file that may be mapped for execution. `device`: where it is known to lie (the kernel's
+ * number, as in struct file_key; 0: not known). A descriptor, or -1 with errno; ENOSYS: there is no
+ * broker. If reading and closing may hang on its file system, it stays open in the broker, to be
+ * read by broker_read(): then BROKER_IS_PINNED is returned and *out is set. */
 int broker_open_executable(const char *path, uint32_t device, struct broker_file *out);
-/* The same for a file that was named to broker_start(), whatever is in it. */
+/* The same for a file that was named to broker_start(). It may have any content. */
 int broker_open_own(const char *path, struct broker_file *out);
 /* The perf map of process `pid`, which is `inner_pid` in its own pid namespace: perfmap_open(). As
  * broker_open_executable(). */
 int broker_open_perfmap(int pid, int inner_pid, struct broker_file *out);
-/* The memory map of a process (/proc/PID/maps), and what is mapped at one of its links, as
+/* The memory map of a process (/proc/PID/maps), and the path of one of its mappings, as
  * readlink(2). Both wait for a lock of the process, which a thread of it may hold while it waits
  * for a file system. */
 int broker_open_maps(int pid, struct broker_file *out);
@@ -117,9 +118,10 @@ ssize_t broker_dotnet_read(int pid, uint64_t metadata, uint64_t offset, void *ou
 ssize_t broker_context(int pid, uint64_t head, uint8_t out[CONTEXT_MEMORY_BYTES_MAX]);
 /* As pread(2), at most BROKER_READ_BYTES_MAX. ETIMEDOUT: it hangs. */
 ssize_t broker_read(const struct broker_file *f, void *out, size_t len, uint64_t offset);
-/* To be closed: now, or where it is not to be asked now by broker_drop_late(). */
+/* Closes the file. If its device may not be asked now, broker_drop_late() closes it later. */
 void broker_drop(const struct broker_file *f);
-/* To be called from time to time: tries again to drop files that could not be dropped. */
+/* To be called from time to time. It tries again to close files that broker_drop() could not close.
+ */
 void broker_drop_late(void);
 /* False: it does not know, or there is no broker. */
 bool broker_cgroup_path(uint64_t id, char out[PATH_MAX]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths are compared as texts: what has not exactly a form of the table is refused, "//" and ".."
- * among it. */
+/* Paths are compared as texts. A path that does not match a form of the table exactly is refused;
+ * so are "//" and "..". */
 #include "agent/broker/broker_request.h"
 
 #include "base/reader.h"
@@ -8,7 +8,7 @@
 #define NUMBER_DIGITS_MAX 10
 #define ADDRESS_DIGITS_MAX 16
 
-/* Texts that it is given, without a sign of what they were. */
+/* Takes `text` off the beginning of *s, if *s begins with it. */
 static bool take_text(struct str *s, const char *text)
 {
 	struct str prefix = str_of(text);

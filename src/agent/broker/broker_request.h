@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * broker_request: what the agent asks the broker for, and whether that is anything it does
+ * broker_request: the agent's requests to the broker, and which of them the broker serves
  * (docs/formats/broker.md). Private to agent/. No I/O.
  */
 #pragma once
@@ -61,7 +61,7 @@ enum broker_place {
 /* Where a path of kind BROKER_OPEN leads. *out_below: what is behind "/proc/PID/root/". */
 enum broker_place broker_place_of(
 	const struct broker_config *c, const char *path, const char **out_below);
-/* Is that a link that is read? */
+/* Is this a link that the broker reads? */
 bool broker_is_link(const char *path);
-/* Like the broker's threads: does opening it depend on a file system? */
+/* Does opening it depend on a file system? The broker chooses its threads by the same rule. */
 bool broker_may_hang(const char *path);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread a channel: receive, look at the form of the request, open, answer. Nothing is kept
- * between requests but the files that are pinned, no byte of an opened file is looked at but for
- * the first four, and no memory is asked for. Of a process' memory:
- * jit_memory.h, context_memory.h, dotnet_memory.h.
+ * One thread a channel: receive, look at the form of the request, open, answer. Between requests
+ * only the pinned files are kept. Only the first four bytes of an opened file are looked at, and no
+ * memory is allocated. Of a process' memory: jit_memory.h, context_memory.h, dotnet_memory.h.
  */
 #include "agent/broker/broker_serve.h"
 #include "agent/broker/capabilities.h"
@@ -222,7 +221,8 @@ static int slab_for(struct broker *b)
 	return fd;
 }
 
-/* Its own memory is not given; a number of one of its threads leads there, too. */
+/* The broker gives nothing of its own memory. The number of one of its threads is refused too,
+ * since it leads there. */
 static bool is_own_memory(uint32_t pid)
 {
 	char path[48];
@@ -402,7 +402,7 @@ static enum status settle_capabilities(struct err *e)
 	if (s != OK || !admin || may_open_events())
 		return s == OK ? os_set_capabilities(keep, keep, e) : s;
 	s = os_set_capabilities(keep | admin, keep | admin, e);
-	if (s == OK && !may_open_events()) /* nor is it that */
+	if (s == OK && !may_open_events()) /* CAP_SYS_ADMIN does not help either */
 		return os_set_capabilities(keep, keep, e);
 	log_info("this kernel wants CAP_SYS_ADMIN for the event of a CPU: the broker keeps it",
 		"sysctl=kernel.perf_event_paranoid");
@@ -414,7 +414,7 @@ static enum status settle(struct err *e)
 	const int ignored[] = { SIGINT, SIGHUP, SIGTERM, SIGPIPE, SIGQUIT };
 	const struct rlimit none = { 0, 0 }, unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
-	/* It ends when the agent has, and not before. */
+	/* The broker ignores signals that end a session: it ends after the agent, not before. */
 	for (size_t i = 0; i < ARRAY_COUNT(ignored); i++)
 		sigaction(ignored[i], &ignore, NULL);
 	prctl(PR_SET_NAME, "firn-broker", 0, 0, 0);

@@ -6,9 +6,10 @@
 
 #include "agent/broker/broker.h"
 
-#define BROKER_CHANNELS (1 + BROKER_SLOW_MAX) /* the first: for what does not hang */
+#define BROKER_CHANNELS (1 + BROKER_SLOW_MAX) /* the first is for requests that cannot hang */
 
-/* In the forked process; gives up what it does not need, and answers until an end is closed. */
+/* Runs in the forked process. It gives up the privileges that it does not need, and answers until a
+ * channel is closed. */
 _Noreturn void broker_serve(const struct broker_config *c, const int channels[BROKER_CHANNELS]);
 /* The capabilities that a broker keeps if it has them. */
 uint64_t broker_capabilities(void);

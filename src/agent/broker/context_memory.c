@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The head has the time when it was published, 0 while it is changed: it is read again after what
- * it leads to, and must be the same. */
+/* The head contains the time when it was published, or 0 while it is being changed. It is read
+ * again after the bytes that it points to, and must be unchanged. */
 #include "agent/broker/context_memory.h"
 
 #include "agent/broker/process_memory.h"

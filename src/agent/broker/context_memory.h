@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * context_memory: what a process publishes of itself for tracers and profilers: OpenTelemetry's
- * process context. Private to agent/: by the broker, or by the agent itself where
- * there is none. No state.
+ * process context. Private to agent/: by the broker, or by the agent itself where there is none. No
+ * state.
  *
- * Nothing of a process' memory is given but what the head of such a context leads to,
- * CONTEXT_MEMORY_BYTES_MAX of it at most, and the head is at the beginning of a page. A process can
- * forge its head: it shows its own memory only. Source: OpenTelemetry, OTEP 4719.
+ * Only memory is given that the head of such a context points to, CONTEXT_MEMORY_BYTES_MAX at most.
+ * The head is at the beginning of a page. A process that forges its head shows its own memory only.
+ * Source: OpenTelemetry, OTEP 4719.
  */
 #pragma once
 

@@ -4,11 +4,11 @@
  * its memory that name methods. Private to agent/: by the broker, or by the agent itself where
  * there is none. No state.
  *
- * Of a process' memory numbers are given that the runtime's own tables of code lead to, and bytes
- * of metadata only: what begins as every .NET assembly's does, up to the length that it says. So a
- * compromised agent reads no memory at will. A process can forge its tables: it spoils its own
- * names, and costs DOTNET_MEMORY_READS_MAX reads a request. Source: dotnet/runtime,
- * docs/design/datacontracts; ECMA-335 II.24.2.
+ * Two things are given of a process' memory: numbers that the runtime's own tables of code lead to,
+ * and bytes of metadata. Metadata must begin as those of every .NET assembly do, and are given up
+ * to the length that they state. So a compromised agent reads no memory at will. A process can
+ * forge its tables: it spoils its own names, and costs DOTNET_MEMORY_READS_MAX reads a request.
+ * Source: dotnet/runtime, docs/design/datacontracts; ECMA-335 II.24.2.
  */
 #pragma once
 
@@ -18,9 +18,9 @@
 
 /* Of one request. */
 #define DOTNET_MEMORY_READS_MAX 4096
-/* Code is searched backwards for its beginning so far. */
+/* The beginning of a piece of code is searched backwards for this many bytes at most. */
 #define DOTNET_MEMORY_CODE_BYTES_MAX ((uint64_t)1 << 20)
-/* Longer metadata are none. */
+/* Metadata that state a greater length are refused. */
 #define DOTNET_MEMORY_METADATA_BYTES_MAX ((uint64_t)64 << 20)
 /* Versions whose tables are known. */
 #define DOTNET_VERSION_FIRST 8

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The list may be changed while it is read, or lead in a circle: each step is one read, and the
- * number of steps is bounded. What is no object is left out. An object is read where its entry says
- * that it is, and only if what is before the entry and behind it lead back to it: much else in a
- * process is a pointer to an ELF file and a number, as the dynamic linker's list of libraries.
- * Before the first entry is the descriptor.
+ * number of steps is bounded. Entries without an object are left out. An object is read from the
+ * address in its entry, and only if the entry's neighbours point back to it: much other data is a
+ * pointer to an ELF file followed by a number, such as the dynamic linker's list of libraries. The
+ * neighbour before the first entry is the descriptor.
  */
 #include "agent/broker/jit_memory.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jit_memory: what a process has registered for a debugger: objects in its memory (ELF files, and
- * Erlang's own) that name the code that it has made. Private to agent/: by the broker, or by the
- * agent itself where there is none. No state.
+ * jit_memory: reads the objects that a process has registered for a debugger: ELF files, and
+ * Erlang's own objects, in its memory, with the names of code that it has made. Private to agent/:
+ * by the broker, or by the agent itself where there is none. No state.
  *
- * Nothing of a process' memory is given but what an entry of such a list points to and begins as an
- * ELF file or one of Erlang's, JIT_MEMORY_BYTES_MAX of it at most. So a compromised agent reads no
- * memory at will; it reads what lies behind bytes that look like such an entry. A process can forge
- * its list: it shows its own memory only. Source: GDB's manual, JIT Compilation Interface.
+ * Only memory is given that an entry of the list points to and that begins as an ELF file or an
+ * object of Erlang's does, JIT_MEMORY_BYTES_MAX at most. So a compromised agent reads no memory at
+ * will; it reads what lies behind bytes that look like such an entry. A process that forges its
+ * list shows its own memory only. Source: GDB's manual, JIT Compilation Interface.
  */
 #pragma once
 

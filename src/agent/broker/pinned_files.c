@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor is not closed while it is read: its number could be that of another file by then,
- * which no thread has looked at yet. close() itself may hang (FUSE asks its server), so that the
- * place is free behind it only.
+ * A descriptor is not closed while it is read: a file that is opened meanwhile could get its
+ * number. close() itself may hang (FUSE asks its server), so the place becomes free only after it.
  */
 #include "agent/broker/pinned_files.h"
 

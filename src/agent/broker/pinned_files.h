@@ -25,10 +25,12 @@ struct pinned_files {
 };
 
 void pinned_files_init(struct pinned_files *h);
-/* Does reading, closing and asking for its status wait for anything but the kernel and its disks?
- * `type` as statfs(2) has it. What an overlay answers for is known where the layer below is. */
+/* May reading, closing or asking for the status of a file on such a file system wait for more than
+ * the kernel and its disks? `type`: as in statfs(2). For an overlay the answer is that of the layer
+ * below (`below_is_disk`). */
 bool pinned_files_may_hang(uint64_t type, bool below_is_disk);
-/* Takes the descriptor over: its handle, or -1 with errno (ENFILE: too many are pinned). */
+/* Takes the descriptor over and returns its handle, or -1 with errno (ENFILE: too many are pinned).
+ */
 int pinned_files_add(struct pinned_files *h, int fd);
 /* As pread(2). EBADF: no such handle. */
 ssize_t pinned_files_read(

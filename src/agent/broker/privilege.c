@@ -92,8 +92,8 @@ static bool is_agents(struct str name)
 	       str_ends(name, STR(".unwind")) || str_ends(name, STR(".tmp"));
 }
 
-/* A directory with its owner's own files in it is not taken over: a home that was named by
- * mistake. */
+/* A directory that contains other files of its owner is not taken over: it may be a home that was
+ * named by mistake. */
 static enum status make_ours(const struct privilege_dir *d, uid_t from, struct err *e)
 {
 	CLEANUP(arena_deinit) struct arena a;
@@ -151,7 +151,7 @@ void privilege_socket_dir(const char *address, struct privilege_dir *out)
 	int n = snprintf(out->path, sizeof(out->path), "%s", address + sizeof(scheme) - 1);
 	char *slash = strrchr(out->path, '/');
 	if (n >= (int)sizeof(out->path) || !slash)
-		return; /* listening says what is wrong */
+		return; /* listening will report the error */
 	slash[slash == out->path] = 0;
 	out->fd = open(out->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
@@ -178,8 +178,8 @@ static enum status limit_writing(struct privilege_dir *const dirs[], struct err 
 	return s == OK ? OK : err_set(e, s, "%s", why.text);
 }
 
-/* Before Linux 5.19 bpf(2) is closed to the unprivileged altogether where
- * kernel.unprivileged_bpf_disabled is set, be their descriptors what they may. */
+/* Before Linux 5.19, where kernel.unprivileged_bpf_disabled is set, an unprivileged process cannot
+ * call bpf(2) at all, whatever descriptors it has. */
 static enum status drop_capabilities(bool (*works)(void *ctx), void *ctx, struct err *e)
 {
 	uint64_t bpf = os_capabilities() & (BIT(CAP_BPF));

@@ -11,8 +11,8 @@
 
 struct broker_config;
 
-/* A folder that the agent writes to: it is made, becomes ours, and can be reached later although
- * folders above it may be closed to us then. */
+/* A folder that the agent writes to. It is made, with the agent as its owner, and stays open, so
+ * that it can be reached even when the folders above it cannot be entered any more. */
 struct privilege_dir {
 	char path[PATH_MAX]; /* to be used after privilege_drop() */
 	int fd;
@@ -28,12 +28,12 @@ struct privilege_want {
 #define PRIVILEGE_WANTS 6
 extern const struct privilege_want privilege_wants[PRIVILEGE_WANTS];
 
-/* Bit i: privilege_wants[i] will not be there once the broker is split off, or, where this process
- * `keeps_all`, is not there. To be asked before privilege_drop(). */
+/* Bit i is set if privilege_wants[i] will be missing once the broker is split off; with
+ * `keeps_all`, if this process lacks it now. To be called before privilege_drop(). */
 uint32_t privilege_missing(bool keeps_all);
-/* One line that names them; none where nothing is missing. */
+/* Logs one line that names them, or nothing if none is missing. */
 void privilege_log_missing(uint32_t missing);
-/* Starts the broker, and has it read the files that flags name. */
+/* Starts the broker, and makes it read the files that flags name from then on. */
 NODISCARD enum status privilege_start_broker(const struct broker_config *c, struct err *e);
 /* The same, if this process has a capability that a broker could keep. */
 NODISCARD enum status privilege_split(const struct broker_config *c, struct err *e);
@@ -42,8 +42,8 @@ NODISCARD enum status privilege_dir_open(const char *dir, struct privilege_dir *
 /* The folder of a socket that is listened on after privilege_drop(), if the address ("unix:/path")
  * is of one: it stays as it is. */
 void privilege_socket_dir(const char *address, struct privilege_dir *out);
-/* Gives up everything, and writing anywhere but to `dirs`; `works` tells whether what it needs of
- * the kernel still works: where it does not, CAP_BPF is kept (E_DENIED: it was not there). Then the
- * sandbox. */
+/* Gives up all privileges, and the right to write anywhere but to `dirs`. `works` tests whether the
+ * agent can still use the kernel; if not, CAP_BPF is kept (E_DENIED: it was not there). Then the
+ * process enters the sandbox. */
 NODISCARD enum status privilege_drop(
 	bool (*works)(void *ctx), void *ctx, struct privilege_dir *dirs[], struct err *e);

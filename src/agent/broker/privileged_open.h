@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * privileged_open: objects of the kernel that only the privileged may open: events of CPUs, and
- * memory for unwind tables. Private to agent/.
+ * privileged_open: opens kernel objects that need privileges: events of CPUs, and memory for unwind
+ * tables. Private to agent/.
  *
  * The broker opens them for the agent (broker.h); an agent that has kept its privileges does it by
  * itself. No state; all functions return a descriptor that is closed on exec, or -1 with errno.

@@ -20,9 +20,9 @@
 #define SANDBOX_SANITIZED 0
 #endif
 
-/* For all threads of the process, there and to come. What the agent has no use for and an intruder
- * would have (exec, ptrace, mount, modules, …) ends it; anything else that is not known to be
- * needed is "not implemented", so that libraries fall back to what is. */
+/* Applies to all present and future threads of the process. Calls that only an intruder would use
+ * (exec, ptrace, mount, modules, …) end the process. Any other call that is not on the list fails
+ * as "not implemented", so that libraries fall back to one that is. */
 NODISCARD enum status sandbox_enter_agent(struct err *e);
 /* A folder that may be written to. */
 struct sandbox_dir {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each turn that has passed takes one off the count; a count of none begins anew. */
+/* Each turn that has passed lowers the count by one. When it reaches zero, counting starts anew. */
 #include "agent/broker/slab_grants.h"
 
 #define TURN_NS (60 * NS_PER_SEC)

@@ -3,18 +3,18 @@
  * slab_grants: how many slabs (kernel memory for unwind tables) the broker may still give out.
  * Private to agent/. No clock and no lock of its own.
  *
- * The kernel does not tell which slabs are still there, and the agent could say anything. It gives
- * back one in a turn at most, so the broker gives out one more in each turn.
+ * The kernel does not say which slabs still exist, and the broker cannot trust the agent to say it.
+ * The agent gives back at most one slab in a turn, so the broker gives out one more in each turn.
  */
 #pragma once
 
 #include "base/clock.h"
 
-/* In so many pieces, a minute each, the whole budget is given back, and may be asked for again. */
+/* The budget may be given back, and asked for again, in so many pieces, one in a minute. */
 #define SLAB_GRANTS_PIECES 32
 
 struct slab_grants {
-	uint32_t count; /* but for those of long ago */
+	uint32_t count; /* slabs given out, without those that may have been given back since */
 	int64_t since_ns;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * announce: shows opened executables to the part that names their addresses: each once when it is
- * met, and all that are mapped now again on request. Private to agent/ (files.c).
+ * announce: shows opened executables to the part that names their addresses: each one once when it
+ * is first seen, and on request again all that are mapped now. Private to agent/ (files.c).
  *
  * Not thread safe but for announce_show(), which may be called from any thread.
  */
@@ -18,7 +18,7 @@ struct announce {
 	struct files_metrics *metrics;
 };
 
-/* It is an ELF file (o->obj). What cannot be shown is counted. */
+/* `o` must be an ELF file (o->obj). A file that cannot be shown is counted. */
 void announce_show(const struct announce *f, const struct opened *o);
 void announce_show_vdso(const struct announce *f, const struct objfile *vdso, struct str image);
 /* The vDSO, and each file that a process has mapped for execution now. Before each of them

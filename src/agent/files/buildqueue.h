@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buildqueue: opened executables whose unwind tables are to be made, fair among their owners.
- * Private to agent/ (files.c).
+ * buildqueue: a queue of opened executables whose unwind tables are to be built, fair among their
+ * owners. Private to agent/ (files.c).
  *
  * Each owner (a user, on one file system) has a share of a CPU of its own. When its files have cost
  * more, its next file waits until the share has made up for it. Files of other owners go on: they
@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 
-/* Waiting at a time: of all, and of one owner. */
+/* Files that may wait at the same time: of all owners, and of one. */
 #define BUILDQUEUE_MAX 512
 #define BUILDQUEUE_OWNER_MAX 256
 /* Owners whose debts are known; beyond them the smallest debt is forgotten. */
@@ -51,13 +51,15 @@ void *buildqueue_pop(struct buildqueue *q, struct build_ticket *out);
 void *buildqueue_try_pop_small(struct buildqueue *q, uint64_t bytes_max, struct build_ticket *out);
 /* The CPU time that a table of this owner has cost. */
 void buildqueue_charge(struct buildqueue *q, uint64_t owner, int64_t cpu_ns);
-/* Without: in order of arrival, no debts. */
+/* keep false: shares are off. Items are popped in order of arrival, and no owner waits for its
+ * debt. */
 void buildqueue_keep_shares(struct buildqueue *q, bool keep);
 /* Items that wait can still be popped, at once. */
 void buildqueue_close(struct buildqueue *q);
 size_t buildqueue_len(struct buildqueue *q);
 
-/* The same at a given time, for tests. take: NULL: not before *out_wait_ns. */
+/* buildqueue_pop() and buildqueue_charge() at a given time, for tests. take_at never waits; NULL:
+ * no item can be taken before *out_wait_ns. */
 void *buildqueue_take_at(
 	struct buildqueue *q, int64_t now_ns, struct build_ticket *out, int64_t *out_wait_ns);
 void buildqueue_charge_at(struct buildqueue *q, uint64_t owner, int64_t cpu_ns, int64_t now_ns);

@@ -36,8 +36,8 @@ static uint64_t *place_of(
 	return &known->none[*out_hash / 2 % CODE_FILES_NONE];
 }
 
-/* What is added to an address of the file. A page of the file may be of two segments (lld, mold),
- * and then it is mapped twice: this mapping is of the one with code. */
+/* *out plus an address in the file is the address in memory. A page of the file may belong to two
+ * segments (lld, mold) and is then mapped twice; this mapping is that of the segment with code. */
 static bool bias_of(const struct objfile *obj, const struct file_notice *n, uint64_t *out)
 {
 	uint32_t count;

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * code_files: the files that the code of a process lies in, one after the other, where each is
- * asked whether it has some variable. Private to agent/files. One thread's.
+ * code_files: visits the files that contain the code of a process, and asks of each whether it has
+ * a certain variable. Private to agent/files. One thread's.
  *
- * What has none is remembered, so that a file that many processes use is opened once.
+ * A file without the variable is remembered, so that a file that many processes use is opened only
+ * once.
  */
 #pragma once
 
 #include "agent/files/mapped_file.h"
 #include "base/clock.h"
 
-/* Files of one process that are looked at; of more the first ones by address. */
+/* Files of one process that are looked at. If there are more, those at the lowest addresses. */
 #define CODE_FILES_MAX 1024
-/* Of these, opened at a time; the rest when the process is looked at again. */
+/* Files that are opened in one look; the rest is opened when the process is looked at again. */
 #define CODE_FILES_OPEN_MAX 64
 /* No file is opened after so long; the rest is opened when the process is looked at again. */
 #define CODE_FILES_FIND_NS (50 * NS_PER_MS)
@@ -26,16 +27,18 @@ struct code_files_memory {
 
 /* Each mapping, before a file is opened; may be NULL. */
 typedef void code_files_mapping_fn(void *ctx, const struct procfs_map *m);
-/* Does the file have it? `bias`: what is added to an address in the file. */
+/* Does the file have the variable? `bias` plus an address in the file is the address in memory. */
 typedef bool code_files_ask_fn(void *ctx, const struct objfile *obj, uint64_t bias);
 struct code_files_asked {
 	code_files_mapping_fn *mapping;
 	code_files_ask_fn *ask;
-	bool (*is_wanted)(void *ctx); /* once all mappings were told; NULL: it is */
+	bool (*is_wanted)(void *ctx); /* asked after all mappings, before a file is opened; NULL: it
+					 is wanted */
 	void *ctx;
-	uint32_t most; /* files that have it; then it ends */
+	uint32_t most; /* the search ends after so many files that have it */
 };
 
-/* How many have it. E_NOTFOUND: the process has ended, or cannot be looked at. */
+/* *out_count: how many files have the variable. E_NOTFOUND: the process has ended, or cannot be
+ * looked at. */
 NODISCARD enum status code_files_each(struct code_files_memory *known, int pid,
 	const struct code_files_asked *asked, uint32_t *out_count);

@@ -2,7 +2,7 @@
 /*
  * Two queues, of requests and of answers. No more is asked than the second one has room for, so
  * that the thread never waits for the caller. A context that is being changed is read again at
- * once, some times; else when the process is looked at again.
+ * once, a few times, and then when the process is looked at again.
  */
 #include "agent/files/contexts.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * contexts: looks for what processes publish of themselves, by a thread of its own, since a process
- * whose files or memory map do not answer makes it wait (BROKER_PATIENCE_NS). Private to agent/.
- * One caller's: the poll thread's.
+ * contexts: looks for the contexts that processes publish. It has a thread of its own, since a
+ * process whose files or memory map do not answer makes it wait (BROKER_PATIENCE_NS). Private to
+ * agent/. One caller's: the poll thread's.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/metrics.h"
 
-/* Processes that are asked for and not answered for yet. */
+/* Processes that are asked for and not answered yet. */
 #define CONTEXTS_ASKED_MAX 16
 
 struct contexts_answer {

@@ -45,8 +45,8 @@ static struct hash128 stamp_file(const struct broker_stat *st)
 	return hash128(stamp, sizeof(stamp));
 }
 
-/* Build ids are what senders say, and the bytes that a content id is of are soon copied: for names
- * they must do, for tables they do not. */
+/* A file can claim any build id, and the bytes that a content id covers are easily copied. For
+ * names that is good enough; for tables it is not. */
 static enum status identify(struct opened *o, struct err *e)
 {
 	char content[40];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * elf_load: what an opened executable is, and its unwind table, built or from the cache on disk.
- * Private to agent/. Not thread safe: one at a time.
+ * elf_load: finds out what an opened executable is, and gets its unwind table: builds it, or reads
+ * it from the cache on disk. Private to agent/. Not thread safe: one at a time.
  */
 #pragma once
 
@@ -18,7 +18,7 @@ struct elf_load {
 	struct files_metrics *metrics;
 	struct problems *problems; /* may be NULL */
 	struct unwind_build limits;
-	bool is_between; /* building while another is built, whose CPU time counts */
+	bool is_between; /* used in a pause of building another table, which counts the CPU time */
 };
 
 struct opened {
@@ -48,7 +48,7 @@ void elf_load_examine_other(const struct elf_load *l, struct opened *o);
 #define ELF_LOAD_COPY_BYTES_MAX ((uint64_t)256 << 20)
 NODISCARD enum status elf_load_share(
 	const struct opened *o, const char *dir, int *out_fd, struct err *e);
-/* Bytes that its table is built from, roughly. */
+/* Roughly the bytes of the sections that its table is built from. */
 uint64_t elf_load_bytes(const struct opened *o);
 /* *out stays NULL where there is no information: counted, and said to `problems`. */
 NODISCARD enum status elf_load_build(const struct elf_load *l, const struct objfile *obj,

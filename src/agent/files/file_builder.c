@@ -36,7 +36,7 @@ static void set_table(struct files *f, uint32_t id, const struct unwind_table *t
 	known_files_set_table(&f->book, id, t != NULL, t ? t->row_count : 0);
 }
 
-/* RUNTIME_NONE: it holds none that can be walked. */
+/* RUNTIME_NONE: the file contains no runtime that can be walked. */
 static void set_runtime(struct files *f, uint32_t id, uint16_t kind)
 {
 	LOCKED(&f->lock);
@@ -98,14 +98,14 @@ static enum status publish(struct files *f, struct file_request *r, uint32_t *ou
 	r->is_published = s == OK || s == E_LIMIT;
 	if (r->is_published)
 		publish_runtime(f, r, id);
-	if (s == E_LIMIT) { /* it is known then, without a table */
+	if (s == E_LIMIT) { /* then the file is known, without a table */
 		metric_add(&f->metrics.over_budget, t != NULL);
 		s = OK;
 		set_table(f, id, NULL);
 	} else if (s == OK) {
 		set_table(f, id, t);
 	}
-	if (is_new && o->file.is_pinned) /* it is copied, and others wait */
+	if (is_new && o->file.is_pinned) /* sharing copies it, while others wait */
 		announce_show(&f->offer, o);
 	*out_id = id;
 	return s;

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Where too many wait to be built an opened file waits so long. */
+/* If too many files wait to be built, an opened file waits so long for room. */
 #define PUSH_WAIT_NS (1 * NS_PER_SEC)
 /* In the first pass the opener is ahead of the builder by no more, so that a notice waits for few
  * tables. */
@@ -41,8 +41,8 @@ static void pass_on(struct files *f, struct file_request *r)
 	file_request_free(r);
 }
 
-/* A program that has ended before it could be opened often lies beside others that are run now, as
- * those of a build or of a test do. */
+/* A program that ended before it could be opened is often in the same folder as others that are run
+ * now, as in a build or a test. */
 static enum status open_file_of(struct files *f, struct file_request *r, struct err *e)
 {
 	struct opened *o = &r->opened;

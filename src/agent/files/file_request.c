@@ -61,7 +61,7 @@ bool file_request_begin(struct files *f, struct file_request *r)
 	bool is_bound = key->generation && b->file_id;
 	r->is_replaced = is_bound && b->generation && key->generation != b->generation;
 	r->is_unsure = is_bound && !b->generation;
-	/* A mapped file may be written to all the time: it is not read again each time. */
+	/* A mapped file may be written to all the time, so it is not read again for each change. */
 	bool is_news = key->generation && key->generation != b->key.generation;
 	int64_t due_ns = is_news ? b->finished_ns + RETRY_FAILED_NS : b->retry_ns;
 	if (b->state == BINDING_WAITING) {

@@ -202,7 +202,7 @@ uint32_t files_find(struct files *f, const struct file_key *key)
 	LOCKED(&f->lock);
 	uint32_t i = known_files_find(&f->book, key);
 	const struct binding *b = i == MAP_NONE ? NULL : &f->book.bindings.v[i];
-	/* While it waits again it is known still. */
+	/* A file that waits to be read again is still known. */
 	return b && b->state != BINDING_FAILED && is_same_file(b, key) ? b->file_id : 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * files: every executable file that a sample met: bound by the kernel's own key, its build id, its
- * segments, its unwind table. Private to agent/.
+ * files: knows every executable file that has samples: its build id, segments and unwind table,
+ * found by the kernel's own key. Private to agent/.
  *
  * Notices go into a bounded queue; one thread opens the file (/proc/PID/map_files, then the path in
  * the process' root), another builds its table or takes it from the cache on disk, and publishes it
@@ -27,10 +27,11 @@
 #define FILES_KNOWN_MAX 16384
 /* Kernel keys remembered: several may name one file, some name none that can be read. */
 #define FILES_KEYS_MAX 65536
-/* A file that was forgotten leaves its id unused for so long: samples under way still name it. */
+/* The id of a forgotten file is not used again for so long, since samples under way still name it.
+ */
 #define FILES_ID_REST_NS (60 * NS_PER_SEC)
-/* Ids of files of one owner (a user, on one file system) that are in use or rest. Beyond it this
- * owner's new files are refused, so that there are some for the files of others. */
+/* Ids that files of one owner (a user, on one file system) may have in use or at rest. Beyond it
+ * new files of this owner are refused, so that ids are left for other owners. */
 #define FILES_OWNER_IDS_MAX 40000
 #define FILES_SEGMENTS_MAX 16
 
@@ -51,8 +52,8 @@ typedef void files_seen_fn(void *ctx, const char *build_id, const char *path, in
 
 struct files_config {
 	const char *cache_dir; /* "" or NULL: no cache */
-	/* Of one CPU for building tables of each owner after the first pass (buildqueue.h); 0: no
-	 * limit. */
+	/* Share of one CPU that building tables may use for each owner after the first pass
+	 * (buildqueue.h); 0: no limit. */
 	uint32_t cpu_percent;
 	uint64_t build_bytes_max;  /* of memory while a table is built; 0: UNWIND_BUILD_BYTES_MAX */
 	uint64_t table_bytes_max;  /* a larger table is given up; 0: no limit */
@@ -109,16 +110,16 @@ struct files;
 NODISCARD enum status files_new(
 	const struct files_config *c, struct sampler *sampler, struct files **out, struct err *e);
 void files_free(struct files *f);
-/* Bind and load the vDSO and every executable mapping of every process there is, those of the most
- * processes first, before sampling starts. Waits for the threads that do it; E_TIMEOUT: they go on,
- * e.g. behind a file system that hangs. */
+/* Binds and loads the vDSO and every file that any process has mapped for execution, before
+ * sampling starts. Files that most processes use come first. Waits for the threads that do it;
+ * E_TIMEOUT: they go on, e.g. behind a file system that hangs. */
 NODISCARD enum status files_preload(struct files *f, int64_t timeout_ns, struct err *e);
-/* `seen` is called again for each file that is mapped for execution now; later, by files' own
- * thread. False: too much waits for it, to be asked again. */
+/* Makes files' own thread call `seen` again later, for each file that is mapped for execution then.
+ * False: the queue is full; ask again. */
 NODISCARD bool files_offer(struct files *f);
 /* A stack ended in an unknown file, or a program was executed. Never blocks. */
 void files_notice(struct files *f, const struct file_notice *n, int pid);
-/* Look a file id up; false when there is none. */
+/* Looks a file id up. False: there is no such file. */
 bool files_get(struct files *f, uint32_t file_id, struct file_info *out);
 enum files_state {
 	FILES_UNKNOWN, /* no notice came, or it waits for the worker */

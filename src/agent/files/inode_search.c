@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * First /proc/self/mountinfo says which folders may be looked at, without asking any file system.
- * Of these only those are that lie on the device of the key; on an overlay and on btrfs files say
- * another device than their mount does. A folder is opened component by component, without
- * following links: a link ("/bin" of a merged /usr) leads to another folder of the list, or to a
- * place that is not searched.
+ * First /proc/self/mountinfo tells which folders may be searched, without asking any file system.
+ * Of these only folders on the device of the key are searched. (On an overlay and on btrfs a file's
+ * device differs from its mount's.) A folder is opened component by component, without following
+ * links: a link ("/bin" of a merged /usr) leads to another folder of the list, or to a place that
+ * is not searched.
  */
 #include "agent/files/inode_search.h"
 
@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #define FOLDER_ENTRIES_MAX 65536
-/* Of a folder that is none of the usual ones: its owner may fill it. Some milliseconds. */
+/* Entries looked at in a folder that is not one of the usual ones, since its owner may fill it.
+ * They take some milliseconds. */
 #define BESIDE_ENTRIES_MAX 4096
 #define PATTERN_FOLDERS_MAX 16 /* that match one component */
 #define KERNEL_MINOR_BITS 20   /* include/linux/kdev_t.h */

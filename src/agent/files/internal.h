@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal: what the files of agent/files share that see a notice on its way: a request, by whom it
- * is opened (file_opener.c), built and published (file_builder.c), and what becomes of its binding
- * (file_request.c).
+ * internal: shared by the files that handle a notice as a request: file_opener.c opens the
+ * executable, file_builder.c builds and publishes its table, file_request.c keeps its binding.
  */
 #pragma once
 
@@ -23,7 +22,7 @@ struct file_request {
 	struct file_notice notice;
 	uint32_t binding;
 	int pid;
-	bool is_replaced;   /* the inode is another file than the bound one */
+	bool is_replaced;   /* the inode belongs to another file than the bound one by now */
 	bool is_unsure;     /* it may be replaced: the generation of the bound file is not known */
 	bool is_published;  /* by this request */
 	bool is_first_pass; /* of files_preload() */
@@ -75,26 +74,26 @@ static inline struct lock *locked(struct lock *m)
 struct file_request *file_request_new(const struct file_notice *n, int pid);
 void file_request_free(struct file_request *r);
 void file_request_cleanup(struct file_request **r);
-/* Its binding becomes WAITING. False: it waits already, it is not its time yet, or there is no room
- * (counted). */
+/* Makes its binding WAITING. False: it waits already, its time to be tried again has not come, or
+ * there is no room (counted). */
 bool file_request_begin(struct files *f, struct file_request *r);
 /* The file of this request, published before and not evicted since; 0: it is to be loaded. */
 uint32_t file_request_published(struct files *f, struct file_request *r);
 /* The end of a request; frees it. `id`: the file's, with `s` OK. */
 void file_request_finish(
 	struct files *f, struct file_request *r, uint32_t id, enum status s, struct err *e);
-/* It comes again with the next notice. What was bound is published still, and stays bound, unless
- * it is another file by now. */
+/* Gives the request up; the next notice makes it anew. A bound file is still published and stays
+ * bound, unless `is_replaced`. */
 void file_request_cancel(struct files *f, uint32_t binding, bool is_replaced);
-/* One less of the first pass; with `lock`. */
+/* Counts one request of the first pass as done. With `lock` held. */
 void file_request_count_first_pass(struct files *f);
 
 /* ---- file_builder.c ---- */
 
 /* A thread: builds and publishes what the opener has opened. */
 void *file_builder_run(void *files);
-/* Every few milliseconds of building a table: no small file waits for the large one of
- * another. */
+/* Called every few milliseconds while a table is built. It builds small tables in between, so that
+ * they do not wait for a large one of another owner. */
 bool file_builder_between(void *files);
 /* Under `work`. */
 NODISCARD enum status file_builder_load_vdso(struct files *f, struct err *e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * known_files: what files.c remembers of files: the kernel's keys that were met (bindings), and the
- * contents behind them (known files), which have ids. Private to agent/. No thread and no lock of
- * its own: the caller holds one.
+ * known_files: the memory of files.c: the kernel's keys that were seen (bindings), and the contents
+ * behind them (known files), which have ids. Private to agent/. No thread and no lock of its own:
+ * the caller holds one.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct binding {
 	struct file_key key;
 	enum binding_state state;
 	uint32_t file_id;    /* once BOUND; 0: never was */
-	uint32_t generation; /* of the file of that id; key.generation is what was met last */
+	uint32_t generation; /* of the file with that id; key.generation is the one seen last */
 	uint32_t wanted;     /* notices since it waits */
 	uint32_t attempts;
 	int64_t retry_ns;    /* not before, */
@@ -72,16 +72,16 @@ struct known_file_content {
 	uint64_t owner; /* its user, on its file system */
 };
 
-/* The id of a content, which is known from then on; *out_is_new: it was not before. Where too many
- * are known the longest unused is forgotten. E_LIMIT: every id, or too many of its owner, are in
- * use or rest. */
+/* Gives a content an id, or finds the one that it has. *out_is_new: it was not known before. If too
+ * many are known, the least recently used one is forgotten. E_LIMIT: every id, or too many of its
+ * owner, are in use or rest. */
 NODISCARD enum status known_files_know(struct known_files *b,
 	const struct known_file_content *content, int64_t now_ns, uint32_t *out_id,
 	bool *out_is_new, struct err *e);
-/* The vDSO's id is not given out. */
+/* Makes the vDSO known, under an id that no other file gets. */
 NODISCARD bool known_files_know_vdso(
 	struct known_files *b, const struct known_file_content *content);
 /* NULL: the id names nothing. */
 struct known_file *known_files_get(struct known_files *b, uint32_t id);
-/* Its table in the kernel now; `rows` of it. */
+/* Notes whether it has a table in the kernel now, and of how many rows. */
 void known_files_set_table(struct known_files *b, uint32_t id, bool has_table, uint64_t rows);

@@ -68,7 +68,7 @@ enum status mapped_file_each(int pid, procfs_map_fn *fn, void *ctx, struct err *
 {
 	struct broker_file f;
 	int fd = broker_open_maps(pid, &f);
-	if (fd >= 0) /* by none of ours */
+	if (fd >= 0) /* our broker never answers so: it pins this file */
 		close(fd);
 	if (fd >= 0 || (fd == -1 && errno == ENOSYS))
 		return procfs_maps(pid, fn, ctx, e);
@@ -85,7 +85,7 @@ enum status mapped_file_each(int pid, procfs_map_fn *fn, void *ctx, struct err *
 	return s == OK ? procfs_maps_parse(buf_view(&text), fn, ctx, e) : s;
 }
 
-/* ---- which one ---- */
+/* ---- which mapping ---- */
 
 static void set_path(char path[OPEN_FILE_PATH_MAX], struct str s)
 {
@@ -97,8 +97,8 @@ static void set_path(char path[OPEN_FILE_PATH_MAX], struct str s)
 	path[s.len] = 0;
 }
 
-/* Open a link of /proc/PID, and read where it points: that first, so that what makes us wait then
- * is the process, and its file system afterwards. */
+/* Opens a link of /proc/PID, after reading where it points. Only the process can delay the reading;
+ * its file system can delay the opening. */
 static enum status open_link(int pid, const char *link, uint32_t device, struct open_file *out,
 	char path[OPEN_FILE_PATH_MAX], struct err *e)
 {

@@ -80,7 +80,7 @@ enum status open_file_open(const char *path, uint32_t device, struct open_file *
 	return s == OK ? open_file_init(out, fd, path, e) : s;
 }
 
-/* A device that hangs, and the broker that is gone, are no damage of the file. */
+/* A device that hangs and a broker that has ended do not mean that the file is damaged. */
 static enum status read_pinned(void *ctx, uint64_t offset, void *out, size_t len, struct err *e)
 {
 	const struct open_file *f = ctx;

@@ -21,13 +21,13 @@ struct open_file {
 /* Takes the descriptor over; -1 on failure closes it. */
 NODISCARD enum status open_file_init(struct open_file *f, int fd, const char *name, struct err *e);
 void open_file_close(struct open_file *f);
-/* It has the inode of the key, and its device as far as the file system says it. */
+/* True: the file has the inode of the key and, as far as its file system tells, the device. */
 bool open_file_is(const struct open_file *f, const struct file_key *key);
-/* `f` stays, where it is, until the objfile is closed. E_TIMEOUT from reading: its file system does
+/* `f` must stay in place until the objfile is closed. E_TIMEOUT from reading: its file system does
  * not answer. */
 NODISCARD enum status open_file_objfile(
 	struct open_file *f, const char *name, struct objfile **out, struct err *e);
-/* Open an executable by its place in /proc. E_INVALID: it is none. */
+/* Opens an executable by its path in /proc. E_INVALID: it is no executable. */
 NODISCARD enum status open_file_open(
 	const char *path, uint32_t device, struct open_file *out, struct err *e);
 /* The vDSO of this process, which is that of all. *out stays NULL on a kernel without one; *image

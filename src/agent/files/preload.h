@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * preload: the files that processes have mapped for execution now: all, or one and its descendants.
- * Private to agent/ (files.c).
+ * preload: lists the files that processes have mapped for execution now: all processes, or one and
+ * its descendants. Private to agent/ (files.c).
  */
 #pragma once
 

@@ -15,7 +15,7 @@ struct reading {
 	/* The last mapping of a file, and how many regions behind it have no end yet. */
 	struct file_key key;
 	uint64_t bias; /* address - offset */
-	uint64_t end;  /* of what lies behind it without a hole */
+	uint64_t end;  /* of the mappings that follow it without a hole */
 	uint32_t open;
 };
 

@@ -36,7 +36,8 @@ struct remapped {
 	uint32_t last; /* asked for: the frames of a stack are one process' */
 };
 
-/* The region of an address in anonymous memory; NULL: it is no file's, or of a process too many.
- * Valid until the next call. start_ns tells processes of one pid apart; now_ns: monotonic. */
+/* The region of an address in anonymous memory. NULL: no file belongs to it, or too many processes
+ * are remembered. Valid until the next call. start_ns tells processes of one pid apart; now_ns:
+ * monotonic. */
 const struct remapped_region *remapped_find(
 	struct remapped *r, int pid, uint64_t start_ns, uint64_t address, int64_t now_ns);

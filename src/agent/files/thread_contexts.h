@@ -18,7 +18,7 @@ struct thread_contexts_found {
 	struct thread_context_place place; /* process_start_ns is the caller's */
 	uint64_t head;                     /* of its process context; 0: it has none */
 };
-/* place.form THREAD_CONTEXT_NONE: it has no such variable. E_NOTFOUND: it has ended, or cannot be
- * looked at. */
+/* place.form THREAD_CONTEXT_NONE: the process has no such variable. E_NOTFOUND: it has ended, or
+ * cannot be looked at. */
 NODISCARD enum status thread_contexts_find(
 	struct code_files_memory *known, int pid, struct thread_contexts_found *out);

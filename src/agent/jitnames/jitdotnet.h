@@ -2,7 +2,7 @@
 /*
  * jitdotnet: names of the methods of one .NET process, of code that was compiled while it runs and
  * of code that came compiled, asked for by address as samples meet them. Private to agent/jitnames.
- * Not thread safe, but for what is wanted and the table of code, which are changed under the
+ * Not thread safe; the list of wanted addresses and the table of code are changed only under the
  * caller's lock.
  */
 #pragma once
@@ -11,7 +11,8 @@
 #include "base/lock.h"
 #include "jit/jit.h"
 
-/* Addresses that wait for a name; others are wanted again when they are met again. */
+/* Addresses that wait for a name. An address that finds no room is added when a sample has it
+ * again. */
 #define JITDOTNET_WANTED_MAX 256
 
 struct jitdotnet {      /* of a process; all 0 at first */

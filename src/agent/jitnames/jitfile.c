@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 #define KERNEL_MINOR_BITS 20 /* include/linux/kdev_t.h */
-/* Clocks of files tick, and that of a process' start too. */
+/* The time of a file and the start time of a process are both coarse. */
 #define STALE_NS (2 * NS_PER_SEC)
 /* Read under the lock at once, some hundred records; a longer record is read as a whole. */
 #define SLICE_BYTES ((size_t)2 * JIT_PERFMAP_LINE_MAX)
@@ -48,7 +48,8 @@ static ssize_t jitfile_pread(const struct jitfile *f, void *out, size_t len, uin
 	return pread(f->fd, out, len, (off_t)at);
 }
 
-/* As the broker answers. The time of its last change, by the real time clock. */
+/* Takes the file as the broker has answered it. *out_ns: its last change, by the real time clock.
+ */
 static bool jitfile_take(
 	struct jitfile *f, int fd, const struct broker_file *pinned, int64_t *out_ns)
 {
@@ -203,7 +204,7 @@ static void open_dump(struct jitfiles *f, const struct jitfile_mapping *m)
 	f->dump_state = (struct jit_dump){ 0 };
 }
 
-/* Without memory those from before stay. */
+/* If there is no memory, the earlier mappings stay. */
 static void keep_mappings(struct jitfiles *f, const struct seen_maps *seen, struct lock *lock)
 {
 	size_t bytes = seen->count * sizeof(*seen->v);

@@ -18,9 +18,10 @@
 
 /* Executable mappings of files that are no libraries: code of .NET, BEAM, PHP lies in such. */
 #define JITFILE_MAPPINGS_MAX 4096
-/* A perf map is read so far. */
+/* Bytes of a perf map that are read at most. */
 #define JITFILE_BYTES_MAX ((uint64_t)256 << 20)
-/* The last bytes that were read: when they are others, the file was written anew. */
+/* The last bytes that were read are kept. If the file has other bytes there, it was written anew.
+ */
 #define JITFILE_MARK_BYTES 64
 
 struct jitfile {
@@ -29,7 +30,7 @@ struct jitfile {
 	struct broker_file pinned;
 	uint64_t device, inode;
 	uint64_t at;    /* read so far */
-	uint64_t bytes; /* as long as it was when it was read last */
+	uint64_t bytes; /* its length when it was read last */
 	uint8_t mark[JITFILE_MARK_BYTES];
 	uint32_t mark_len;
 };
@@ -39,7 +40,8 @@ struct jitfile_mapping {
 	uint64_t start, end, offset;
 };
 
-/* Files that have neither: all 0 at first. */
+/* Files without a descriptor for debuggers, and files without the runtime of .NET. All 0 at first.
+ */
 struct jitfiles_known {
 	struct code_files_memory objects, dotnet;
 };
@@ -63,7 +65,7 @@ void jitfiles_deinit(struct jitfiles *f);
 /* Looks for files that are not open yet. What is mapped is changed under `lock`. `known`: files
  * without a descriptor for debuggers, and without the runtime of .NET. */
 void jitfiles_open(struct jitfiles *f, struct jitfiles_known *known, struct lock *lock);
-/* Reads what is new, at most `budget` bytes; how many were read. */
+/* Reads what was added, at most `budget` bytes. Returns how many bytes were read. */
 uint64_t jitfiles_read(struct jitfiles *f, struct lock *lock, uint64_t budget);
 static inline bool jitfiles_has_any(const struct jitfiles *f)
 {
@@ -77,8 +79,8 @@ static inline bool jitfiles_has_pinned(const struct jitfiles *f)
 /* Something was added that was not read yet. A file that may hang, or the process' memory, is not
  * asked: that was so if it was read more than `look_ns` before `time_ns` (monotonic). */
 bool jitfiles_have_grown(const struct jitfiles *f, uint64_t time_ns, int64_t look_ns);
-/* Takes a file out that is pinned in the broker, to be closed by jitfile_close(); false: there is
- * none. What was read of it stays, and a perf map that is opened again is read on. */
+/* Takes out a file that is pinned in the broker, to be closed by jitfile_close(). False: there is
+ * none. The names read from it stay. A perf map that is opened again is read on from there. */
 bool jitfiles_take_pinned(struct jitfiles *f, struct jitfile *out);
 /* May wait for a file system. */
 void jitfile_close(struct jitfile *f);

@@ -4,11 +4,10 @@
  * files that their runtimes write, and from what they register for debuggers. Private to agent/.
  *
  * A thread of its own finds and reads the files, since a file system may hang: first soon after the
- * first sample of such code, then what was added, at most each JITNAMES_LOOK_NS. A file stays open,
- * so that a process that has ended has its names. A process that forges its files spoils its own
- * names and spends its own share of reading and of memory; there is no share of the number of
- * processes. Thread safety: all functions from one thread, but for
- * jitnames_write_metrics().
+ * first sample of such code, then what was added, at most each JITNAMES_LOOK_NS. Files stay open,
+ * so that they can still be read when the process has ended. A process that forges its files spoils
+ * its own names and spends its own share of reading and of memory; there is no share of the number
+ * of processes. Thread safety: all functions from one thread, but for jitnames_write_metrics().
  */
 #pragma once
 
@@ -19,7 +18,7 @@
 #include "base/metrics.h"
 #include "jit/jit.h"
 
-/* Processes known at a time; beyond that the least recently used are removed. */
+/* Processes known at the same time. Beyond that the least recently used are removed. */
 #define JITNAMES_PROCESSES_MAX 256
 /* Memory of all tables. Beyond it processes lose their tables, the least recently used first; one
  * that has no more than an equal share keeps its table. */
@@ -76,11 +75,11 @@ struct jitnames;
 NODISCARD enum status jitnames_new(struct jitnames **out, struct err *e);
 void jitnames_free(struct jitnames *j);
 enum jitnames_answer {
-	JITNAMES_NONE, /* not known now; its files are looked at soon */
+	JITNAMES_NONE, /* no name is known now; the files of the process are read soon */
 	JITNAMES_FOUND,
-	JITNAMES_LATER, /* its files have grown, and may say something else of it: ask again */
+	JITNAMES_LATER, /* the files have grown and may name it otherwise: ask again */
 };
-/* `last`: with what is known by now; it is never JITNAMES_LATER. Never waits for a file. */
+/* `last`: answer with what is known by now, never JITNAMES_LATER. Never waits for a file. */
 enum jitnames_answer jitnames_find(
 	struct jitnames *j, const struct jitnames_place *p, bool last, struct jitnames_name *out);
 /* Lets the thread read the files of each process that jitnames_find() had no name of, and waits for

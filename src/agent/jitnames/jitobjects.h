@@ -13,7 +13,8 @@
 struct jitobjects { /* of a process; all 0 at first */
 	uint64_t descriptors[JIT_DESCRIPTORS_MAX];
 	uint32_t descriptor_count;
-	uint64_t *seen; /* hashes of what was read and is registered still, ascending */
+	uint64_t *
+		seen; /* hashes of the objects that were read and are still registered, ascending */
 	uint32_t seen_count;
 };
 

@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A text of one byte a character may become twice as long, one of two three halves; a byte that is
- * no UTF-8 three bytes. */
+/* In UTF-8, a text with one byte a character may become twice as long, and one with two bytes half
+ * again as long. A byte that is no UTF-8 becomes three. */
 #define TEXT_BYTES_MAX                                                            \
 	(3 * (CODE_OWNER_BYTES_MAX + CODE_NAME_BYTES_MAX + CODE_FILE_BYTES_MAX) + \
 		RUNTIMES_NAME_MORE_BYTES_MAX + CODE_LINES_BYTES_MAX)
@@ -99,7 +99,7 @@ static uint64_t *share_of(struct codes *c, uint32_t pid)
 	return &c->shares[hash_u64(pid) % SHARES];
 }
 
-/* The most that a share may be for all together to be within `room`. */
+/* The largest limit for one share with which all shares together fit into `room`. */
 static uint64_t fair_share(const struct codes *c, uint64_t room)
 {
 	uint64_t fits = room / SHARES, over = room + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * codes: the functions of language runtimes that the BPF program has told of: their names, files
- * and lines, by process and number. A process that has ended has its names for CODES_REST_EPOCHS
- * more. Private to agent/. Not thread safe: the poll thread's.
+ * codes: the functions of language runtimes that the BPF program has reported: their names, files
+ * and lines, by process and number. They are kept for CODES_REST_EPOCHS intervals after the end of
+ * their process. Private to agent/. Not thread safe: the poll thread's.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* All of them together. Beyond it the processes with the most functions lose some: the least
+/* Memory of all functions. Beyond it the processes with the most functions lose some, the least
  * recently used first. */
 #define CODES_BYTES_MAX ((size_t)32 << 20)
 #define CODES_MAX (1u << 17)
@@ -58,8 +58,8 @@ void codes_add(struct codes *c, const struct event_code *event);
 const struct code *codes_find(struct codes *c, uint32_t pid, uint64_t number);
 /* The line of a frame in it; 0: it is not known. */
 uint32_t codes_line(const struct code *x, uint64_t position);
-/* The same, and where the function begins, for V8 too, whose functions need the source that was
- * told beside them. */
+/* The same, and the line where the function begins. Works for V8 too, whose functions need the
+ * source that the BPF program reports apart from them. */
 struct code_lines {
 	uint32_t first, line;
 };
@@ -75,7 +75,7 @@ size_t codes_frames(struct codes *c, const struct code *x, uint64_t position,
 	struct code_frame out[CODE_FRAMES_MAX]);
 void codes_process_ended(struct codes *c, const struct event_header *exit);
 void codes_next_epoch(struct codes *c);
-/* Was any not found, or lost, since this was asked last? */
+/* Has a function been lost or not found since the last call? */
 bool codes_missed(struct codes *c);
 const struct codes_metrics *codes_metrics(const struct codes *c);
 void codes_write_metrics(const struct codes *c, struct buf *out);

@@ -39,7 +39,7 @@ struct symbol {
 	uint32_t name;
 };
 
-/* Loaded since. */
+/* A BPF program that was loaded after the file was read. */
 struct later {
 	uint64_t start;
 	uint64_t end;
@@ -326,8 +326,8 @@ void kallsyms_add(void *ctx, const struct ksymbol *s)
 		.end = s->start + s->len,
 		.time = s->time,
 		.is_exact = str_starts(s->name, STR(EXACT_PREFIX)) };
-	/* The symbols that it overlaps are gone, or it is: notices of several CPUs are not in
-	 * order. */
+	/* It and a symbol that it overlaps cannot both exist: the older one is gone. Notices of
+	 * several CPUs come in any order. */
 	uint64_t last = new.is_exact ? new.end - 1 : new.start;
 	size_t end = later_count(k, last), first = end;
 	while (first > 0) {

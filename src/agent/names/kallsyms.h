@@ -2,8 +2,8 @@
 /*
  * kallsyms: names of kernel addresses, from a compact copy of /proc/kallsyms. Private to agent/.
  *
- * About 33 bytes a symbol (4 MB for a common kernel). BPF programs that were loaded since are told
- * by the kernel (ksymbols.h). Not thread safe: the poll thread's.
+ * About 33 bytes a symbol (4 MB for a common kernel). The kernel reports BPF programs that are
+ * loaded later (ksymbols.h). Not thread safe: the poll thread's.
  */
 #pragma once
 
@@ -17,10 +17,11 @@
 #define KALLSYMS_NAME_BYTES_MAX ((size_t)128 << 20)
 /* No function is longer: an address further behind its symbol has no name. */
 #define KALLSYMS_SPAN_MAX (1u << 20)
-/* BPF programs loaded since the file was read; where more are, it is read again. */
+/* BPF programs that may be loaded after the file was read. If there are more, the file is read
+ * again. */
 #define KALLSYMS_LATER_MAX 8192
-/* For addresses without a name it is read again after so long; doubled each time it has none for
- * them either. */
+/* If an address has no name, the file is read again after so long. The pause doubles each time that
+ * this finds no name either. */
 #define KALLSYMS_PAUSE_MIN_NS (60 * NS_PER_SEC)
 #define KALLSYMS_PAUSE_MAX_NS (3600 * NS_PER_SEC)
 
@@ -39,7 +40,8 @@ NODISCARD enum status kallsyms_new_from(
 	const char *symbols_path, const char *modules_path, struct kallsyms **out, struct err *e);
 void kallsyms_free(struct kallsyms *k);
 
-/* Looks there, too, for what is loaded from now on; it stays the caller's. NULL: nowhere. */
+/* Takes BPF programs that are loaded from now on from `loaded`, which stays the caller's. NULL:
+ * from nowhere. */
 void kallsyms_watch(struct kallsyms *k, struct ksymbols *loaded);
 /* A BPF program that was loaded after the file was read; a ksymbol_fn, ctx being the kallsyms. */
 void kallsyms_add(void *ctx, const struct ksymbol *s);

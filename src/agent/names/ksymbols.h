@@ -3,8 +3,8 @@
  * ksymbols: the kernel tells of each BPF program that is loaded: where it lies, its length, its
  * name. Private to agent/. Not thread safe: the poll thread's.
  *
- * Opening needs CAP_PERFMON, for a CPU that comes online later the broker's; what follows needs
- * nothing. Source: PERF_RECORD_KSYMBOL, include/uapi/linux/perf_event.h (5.1).
+ * Opening needs CAP_PERFMON; for a CPU that comes online later the broker has it. All other
+ * functions need no privilege. Source: PERF_RECORD_KSYMBOL, include/uapi/linux/perf_event.h (5.1).
  */
 #pragma once
 

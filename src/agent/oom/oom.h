@@ -16,15 +16,17 @@
 #include "agent/sample/sample.h"
 #include "base/metrics.h"
 
-/* Different Go executables that are known; of more, the one longest not met goes. */
+/* Go executables that are known. If there are more, the one that was seen least recently is
+ * forgotten. */
 #define OOM_CONTENTS_MAX 1024
 /* Bytes that the places of all their functions take. */
 #define OOM_CONTENTS_BYTES_MAX ((uint64_t)32 << 20)
-/* Victims whose buckets come in. */
+/* Victims whose buckets are being received. */
 #define OOM_HEAPS_MAX 16
-/* A victim that nothing comes of for so long has ended before its walk. */
+/* A victim of which nothing has come for so long ended before its heap was read. */
 #define OOM_PATIENCE_NS (2 * NS_PER_SEC)
-/* As parca-agent: the kernel takes others first, and their heaps are told. */
+/* The agent's own score, as parca-agent's: the kernel ends other programs first, so that their
+ * heaps can be sent. */
 #define OOM_SCORE_ADJ "-100"
 
 #define OOM_METRICS(X)                                                                           \
@@ -56,7 +58,8 @@ struct oom_config {
 	void *ctx;
 };
 
-/* Needs the privileges of sampler_open(), whose ring it is read with; says why it cannot. */
+/* Needs the privileges of sampler_open(); its events come in the sampler's ring. `e` says why it
+ * fails. */
 NODISCARD enum status oom_open(
 	struct sampler *sampler, bool allocs, struct oom **out, struct err *e);
 /* Before the first sampler_poll(). */
@@ -67,9 +70,9 @@ void oom_close(struct oom *o);
  */
 void oom_know(struct oom *o, const struct file_key *key, const struct objfile *obj,
 	const char *build_id, const char *path);
-/* Now and then: sends what is complete, or will not be. */
+/* To be called now and then. Sends heaps that are complete, or that will not become so. */
 void oom_tick(struct oom *o, int64_t now_ns);
-/* The end: sends what is there. */
+/* To be called at the end. Sends all heaps as they are. */
 void oom_finish(struct oom *o);
 const struct oom_metrics *oom_metrics(const struct oom *o);
 /* Of the programs in the kernel. */
@@ -79,5 +82,5 @@ uint32_t oom_verified_insns(const struct oom *o);
 /* Kernel memory of its maps and programs. NULL: none. */
 uint64_t oom_kernel_bytes(const struct oom *o);
 void oom_write_metrics(const struct oom *o, struct buf *out);
-/* Makes the kernel take others first, where it lets us. */
+/* Makes the kernel end other programs before the agent, if it allows that. */
 void oom_protect(void);

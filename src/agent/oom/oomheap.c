@@ -161,7 +161,7 @@ static enum status add_stack(struct oomheap *h, const struct oom_bucket *b, uint
 			.kind = is_known ? FRAME_NATIVE : FRAME_JIT };
 		s = profile_add_location(&h->profile, &loc, NULL, 0, &locations[i]);
 	}
-	/* As long as it may be is as long as it was, mostly: it cannot be told. */
+	/* A stack of the greatest length was probably cut; that cannot be known. */
 	if (s == OK && is_cut)
 		s = profile_add_marker(&h->profile, STR("[truncated]"), &locations[count++]);
 	return s == OK ? profile_add_stack(&h->profile, locations, count, out) : s;

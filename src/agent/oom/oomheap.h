@@ -38,9 +38,9 @@ struct oomheap;
 NODISCARD enum status oomheap_new(
 	const struct oomheap_config *c, struct oomheap **out, struct err *e);
 void oomheap_free(struct oomheap *h); /* NULL is fine */
-/* May emit. Not OK: it is lost. */
+/* May emit a message. Not OK: the bucket is lost. */
 NODISCARD enum status oomheap_add(struct oomheap *h, const struct oom_bucket *b);
-/* Emits the rest. Not OK: so many samples are lost as are told. */
+/* Emits the rest. Not OK: *out_lost samples are lost. */
 NODISCARD enum status oomheap_finish(struct oomheap *h, uint32_t *out_lost);
-/* Count and bytes as so many samples of such a size stand for. */
+/* Scales the sampled count and bytes to the estimated true ones. */
 void oomheap_scale(uint64_t rate, uint64_t *count, uint64_t *bytes);

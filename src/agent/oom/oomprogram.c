@@ -61,7 +61,7 @@ static struct str name_at(const struct symbols *s, uint32_t at)
 	return r.failed ? STR("") : name;
 }
 
-/* As Go's own profiles tell them. */
+/* The same rule as in Go's own profiles. */
 static bool is_runtime(struct str name)
 {
 	return str_starts(name, STR("runtime.")) || str_starts(name, STR("internal/runtime/"));

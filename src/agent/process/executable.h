@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * executable: what a program's file says of itself, for labels: ids, compiler, static, stripped.
+ * executable: reads facts about a program's file for labels: ids, compiler, static, stripped.
  * Private to agent/.
  *
  * A thread of its own reads them, since a file system may hang; it begins with the first request.
@@ -29,7 +29,8 @@ struct executable {
 NODISCARD enum status executable_read(
 	const struct objfile *obj, struct executable *out, struct err *e);
 
-/* Processes asked for at a time, or answered and remembered; of more, the oldest go. */
+/* Processes that are asked for, or answered and remembered. If there are more, the oldest are
+ * forgotten. */
 #define EXECUTABLES_ASKED_MAX 1024
 
 enum executables_answer {
@@ -44,7 +45,7 @@ void executables_free(struct executables *x);
 /* The program that a process runs. Never waits. */
 enum executables_answer executables_find(
 	struct executables *x, int pid, uint64_t start_ticks, struct executable *out);
-/* It runs another one now. */
+/* The process runs another program now. */
 void executables_forget(struct executables *x, int pid, uint64_t start_ticks);
 /* Changes with each answer; cheap. */
 uint64_t executables_generation(struct executables *x);

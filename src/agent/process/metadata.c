@@ -238,7 +238,8 @@ static struct str context_value(const struct metadata_process *p, struct str key
 	return STR("");
 }
 
-/* What a process says of itself is believed for these names only, which say nothing else. */
+/* Of the labels that a process publishes only these are taken, since no other label has their
+ * names. */
 static void put_context(const struct metadata_process *p, struct relabel_set *s)
 {
 	relabel_set_put(s, STR("service_name"), context_value(p, STR("service.name")));

@@ -257,7 +257,7 @@ static void describe_by_event(struct processes *p, struct process *x, const stru
 	x->cgroup = cgroup_find(p, h->cgroup_id);
 }
 
-/* Before what is asked is answered, so that no change is missed. */
+/* To be called before the containers are asked, so that no change is missed. */
 static void note_version(struct processes *p, struct slot *s)
 {
 	s->labelled_ns = clock_monotonic_ns();
@@ -306,7 +306,7 @@ static void describe(struct processes *p, struct slot *s, const struct event_hea
 	CLEANUP(answer_cleanup) struct procread_answer *seen = read_proc(p, h);
 	s->late = !seen;
 	metric_add(&p->metrics.late, s->late);
-	if (seen && !seen->is_it) { /* another process' may be in it */
+	if (seen && !seen->is_it) { /* the answer may contain data of another process */
 		procread_answer_free(STEAL_PTR(seen));
 		metric_add(&p->metrics.gone, !again);
 	}
@@ -431,7 +431,7 @@ void processes_exec(struct processes *p, const struct event_header *h)
 		s = slot_new(p, &k);
 	if (!s)
 		return;
-	/* The name of the program before would be wrong, should /proc be gone already. */
+	/* If /proc is gone already, the name of the earlier program would be wrong. */
 	s->process.comm = keep(p, event_comm(h));
 	s->process.executable = STR("");
 	s->used = p->tick;

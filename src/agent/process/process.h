@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process: what is known of each sampled process, by pid and start time, so that a pid used again
+ * process: the known facts about each sampled process, by pid and start time, so that a reused pid
  * is another process. Private to agent/. Not thread safe: the poll thread's.
  *
  * /proc is read for a process at its first sample or soon after exec, again when its labels are
@@ -74,19 +74,21 @@ const struct process *processes_find(struct processes *p, const struct event_hea
 /* It executes another program now: comm and executable are read again, with its next sample or by
  * processes_settle(). */
 void processes_exec(struct processes *p, const struct event_header *h);
-/* All events there were have been seen: reads what began another program and has not ended. */
+/* To be called when all pending events have been handled. Reads /proc for processes that began
+ * another program and have not ended. */
 void processes_settle(struct processes *p);
 /* Its last thread ended: forgotten soon. */
 void processes_exit(struct processes *p, const struct event_header *h);
-/* To be looked at by the caller, not oftener than this: at most `most` processes that had samples
- * in this interval or the last, each after a while again, and then after twice as long. */
+/* Calls `fn` for at most `most` processes that the caller should look at. They had samples in this
+ * interval or the last. The same process comes again after a while, and then each time after twice
+ * as long, up to PROCESSES_LOOK_TICKS_MAX intervals. */
 typedef void processes_look_fn(void *ctx, uint32_t pid, uint64_t start_ns);
 void processes_look(struct processes *p, uint32_t most, processes_look_fn *fn, void *ctx);
 #define PROCESSES_LOOK_TICKS_MAX 128
-/* Is what was seen of it still so? Not where it has ended since, or begun another program. */
+/* Does a look at the process still hold? False: it has ended since, or runs another program. */
 NODISCARD bool processes_look_holds(struct processes *p, uint32_t pid, uint64_t start_ns);
-/* What it publishes of itself, as otlp_decode_process_context() reads it; "": nothing. Its samples
- * have other labels from then on. */
+/* Sets the context that the process publishes, as otlp_decode_process_context() reads it; "": none.
+ * Its labels change from then on. */
 void processes_set_context(
 	struct processes *p, uint32_t pid, uint64_t start_ns, struct str context);
 /* Once an interval: forgets the dead and the unused. */

@@ -18,12 +18,14 @@
 
 #define PROCREAD_PATIENCE_NS (20 * NS_PER_MS)
 #define PROCREAD_IMPATIENCE_NS (4 * NS_PER_MS)
-/* Waiting in vain: for so long each second; then nothing is asked until the next. */
+/* The poll thread waits in vain for so long in each second at most; then it asks nothing until the
+ * next second. */
 #define PROCREAD_VAIN_NS (40 * NS_PER_MS)
 #define PROCREAD_VAIN_EACH_NS NS_PER_SEC
-/* So many processes may make us wait at once; then nothing is read until one of them answers. */
+/* Threads that read. If so many processes keep one waiting, nothing is read until one of them
+ * answers. */
 #define PROCREAD_THREADS_MAX 4
-/* Of these, of one user (the real one). */
+/* Threads that the processes of one user (by real uid) may keep waiting. */
 #define PROCREAD_USER_THREADS_MAX 2
 /* All texts of one process. */
 #define PROCREAD_ARENA_BYTES ((size_t)2 << 20)

@@ -18,7 +18,7 @@
 
 #define PROFILE_NAME "parca_agent"
 #define PROFILE_BYTES_MAX ((size_t)64 << 20) /* of texts in one batch */
-/* Less is a clock that is slewed, or two reads that were interrupted. */
+/* A smaller difference comes from a slewed clock, or from an interruption between two reads. */
 #define CLOCK_STEP_NS (100 * NS_PER_MS)
 
 struct batch {

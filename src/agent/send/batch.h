@@ -10,8 +10,8 @@
  *
  * Types: parca_agent:samples:count:cpu:nanoseconds:delta, a sample each; and
  * parca_agent:wallclock:nanoseconds:samples:count:delta, time off the CPU, with the label `state`
- * (shared.h). Where only a share of the switches is sampled, each stands for as much more. With
- * `wall_clock` the samples of the CPU are in the second type too, as time with state="on-cpu".
+ * (shared.h). If only a share of the switches is sampled, each sample is scaled up accordingly.
+ * With `wall_clock` the samples of the CPU are in the second type too, as time with state="on-cpu".
  */
 #pragma once
 
@@ -83,12 +83,12 @@ void batch_add_off_cpu(struct batch *b, const struct event_sample *s, int64_t aw
  * batch ends here, and samples get the time that held when they were taken. To be called between
  * looks at the ring. */
 void batch_look_at_clocks(struct batch *b);
-/* Right after batch_finish(): what follows was sampled so often. */
+/* To be called right after batch_finish(). The following samples were taken at this rate. */
 void batch_set_frequency(struct batch *b, uint32_t frequency_hz);
 /* End of the interval: what was added is emitted, if anything was. True when a kernel address had
  * no name (kallsyms_refresh). */
 bool batch_finish(struct batch *b);
 const struct batch_metrics *batch_metrics(const struct batch *b);
-/* What samples had frames of so far. */
+/* The language runtimes that samples had frames of so far. */
 const struct runtimes_met *batch_runtimes_met(const struct batch *b);
 void batch_write_metrics(const struct batch *b, struct buf *out);

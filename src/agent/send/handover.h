@@ -36,7 +36,7 @@ bool handover_retry(struct handover *h);
 void handover_send_figures(struct handover *h, struct str text);
 /* Likewise its status page, without the tags that end it. */
 void handover_send_page(struct handover *h, struct str html);
-/* False: there is no server on this host, and no use in making figures for it. */
+/* False: there is no server on this host, so no figures are needed. */
 bool handover_is_connected(struct handover *h);
 /* True when the server was started again since the last call: what it had taken may be lost. Never
  * blocks. */

@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #define MAPPING_NAME STR("[jit]")
-/* For the thread that reads the files: it mostly has nothing to do. */
+/* How long the thread that reads the files is waited for. It mostly has nothing to do. */
 #define PATIENCE_NS (500 * NS_PER_MS)
 
 static enum status add_mapping(struct profile *p, struct str name, uint32_t *out)

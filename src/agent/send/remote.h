@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote: the server that gets the samples: how it is trusted, and as whom the agent comes. Private
- * to agent/ (send.c). Not thread safe: the sender's thread.
+ * remote: a client of the server that gets the samples: how the server is trusted, and how the
+ * agent authenticates. Private to agent/ (send.c). Not thread safe: the sender's thread.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct remote_config {
 /* E_INVALID: what is no address or no header. Files are looked at when they are needed. */
 NODISCARD enum status remote_open(
 	const struct remote_config *c, struct net_client **out, struct err *e);
-/* Before each request: the token as the file has it by now. E_INVALID: it has none, or more than
- * one line; else as reading failed. */
+/* To be called before each request. Takes the token from its file. E_INVALID: the file has no
+ * token, or more than one line. Other errors are those of reading the file. */
 NODISCARD enum status remote_refresh(
 	const struct remote_config *c, struct net_client *client, struct err *e);

@@ -22,11 +22,12 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Bytes that wait in memory: given but not taken by the thread yet, and kept without a spool. */
+/* Bytes that wait in memory: pushed and not yet taken by the thread (QUEUE), and kept there when
+ * there is no spool (HELD). */
 #define SEND_QUEUE_BYTES_MAX ((size_t)16 << 20)
 #define SEND_QUEUE_BATCHES_MAX 256
 #define SEND_HELD_BYTES_MAX ((size_t)8 << 20)
-/* A server that says "too much" so often in a row means the batch, not the moment. */
+/* After so many answers "too much" in a row the batch itself is taken to be too large. */
 #define SEND_LIMIT_ANSWERS_MAX 8
 
 struct sender_config {

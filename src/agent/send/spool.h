@@ -27,12 +27,13 @@ NODISCARD enum status spool_open(
 	const char *dir, uint64_t bytes_max, struct spool **out, struct err *e);
 void spool_close(struct spool *s); /* NULL is fine */
 
-/* Durable when this returns OK. What had to go for it is added to *lost. E_LIMIT: larger than the
- * spool. A folder that was removed is made again, where that is allowed. */
+/* After OK the batch is durable. Older batches that were removed for it are added to *lost.
+ * E_LIMIT: it is larger than the spool. If the folder was removed, it is made again, if that is
+ * allowed. */
 NODISCARD enum status spool_add(struct spool *s, struct str message, uint32_t samples,
 	struct spool_sum *lost, struct err *e);
 /* The oldest batch, appended to `out`. Damaged ones on the way are removed and added to *damaged.
- * E_NOTFOUND: the spool is empty; else it is there, and could not be read now. */
+ * E_NOTFOUND: the spool is empty. Other errors: the batch is there and cannot be read now. */
 NODISCARD enum status spool_oldest(struct spool *s, struct buf *out, uint32_t *out_samples,
 	struct spool_sum *damaged, struct err *e);
 /* Removes what spool_oldest() gave. */

@@ -58,7 +58,8 @@ static struct problem *place_for(struct list *l, const char *what, const char *w
 	return at;
 }
 
-/* "/proc/12/map_files/1-2" says nothing but where it was looked; what is below a root does. */
+/* A path such as "/proc/12/map_files/1-2" reveals no folder of a user; one below /proc/PID/root
+ * does. */
 static bool is_harmless(struct str word)
 {
 	return str_starts(word, STR("/proc/")) && !memmem(word.p, word.len, "/root/", 6);

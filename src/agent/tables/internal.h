@@ -13,8 +13,8 @@
 
 #include <pthread.h>
 
-/* Retired slots are reclaimed at the latest then, and before memory is added or a table evicted: a
- * grace period takes some ten milliseconds on busy CPUs. */
+/* Retired slots are reclaimed together: when there are so many, and before memory is added or a
+ * table is evicted. A grace period takes some ten milliseconds on busy CPUs. */
 #define RETIRED_MAX 1024
 #define HEAT_OF_HIT 16u
 
@@ -29,12 +29,12 @@ struct slot {
 	uint32_t page_base;
 	uint32_t page_count;
 	uint64_t bytes;
-	uint64_t wanted_bytes; /* of its table, which had no room; 0: it has it, or there is none */
+	uint64_t wanted_bytes; /* of its table, if that found no room; else 0 */
 	uint32_t wanted_pages; /* likewise */
 	struct blob *blobs;    /* one for each page */
 	uint32_t hits;         /* file_slot.hits an epoch ago */
-	uint32_t heat;         /* its samples, those of long ago for less */
-	uint32_t hit_epoch;    /* in which it had samples last, or was published */
+	uint32_t heat;         /* a count of its samples in which older ones count less */
+	uint32_t hit_epoch;    /* epoch in which it last had samples, or was published */
 	uint32_t runtime;      /* 1 + index in the records; 0: none */
 };
 
@@ -54,11 +54,12 @@ struct tables {
 	uint64_t *page_memory;         /* struct unwind_page each */
 	struct file_slot *slot_memory; /* [FILES_MAX] */
 	struct slot slots[FILES_MAX];
-	uint32_t slot_end;  /* behind the last that was ever used */
+	uint32_t slot_end;  /* one more than the last slot that was ever used */
 	uint32_t slot_hint; /* none below is FREE */
-	struct map index;   /* key to slot, LIVE ones but the vDSO */
+	struct map index;   /* from key to slot, of LIVE slots other than the vDSO's */
 	uint32_t retired_count;
-	VEC(struct blob) left; /* that were copied elsewhere, to be freed like what is RETIRED */
+	VEC(struct blob)
+	left; /* old copies of moved blobs, to be freed as those of RETIRED slots */
 	uint32_t live_count;
 	uint32_t wanted_count;
 	uint32_t refused_epoch; /* in which a slab was refused last; 0: never */

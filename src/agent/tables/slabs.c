@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each chunk has a bitmap of its units. A blob goes to the chunk that took the last one, or else
- * to the first chunk with a run that is long enough. Mappings lie in the order in which they were
- * asked for: who copies from one chunk to another has both, although the first was mapped long
- * before.
+ * Each chunk has a bitmap of its units. A blob goes to the chunk that took the last one, or else to
+ * the first chunk with a run that is long enough. Mappings are ordered by their last use. So a
+ * caller that copies from one chunk to another has both, even if the first was mapped long before.
  */
 #include "agent/tables/slabs.h"
 

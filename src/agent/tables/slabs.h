@@ -16,7 +16,7 @@
 #define BLOB_UNIT_BYTES 8
 #define CHUNK_UNITS (SLAB_CHUNK_BYTES / BLOB_UNIT_BYTES)
 
-/* At a time; the one that was asked for longest ago gives way. */
+/* Chunks mapped at the same time. The one that was used longest ago is unmapped for a new one. */
 #define CHUNKS_MAPPED_MAX 16
 
 struct blob {
@@ -43,7 +43,7 @@ uint32_t slabs_of_bytes(uint64_t bytes);
 
 NODISCARD enum status slabs_init(struct slabs *s, int outer, uint32_t max, struct err *e);
 void slabs_deinit(struct slabs *s);
-/* Memory for one more, of the broker or of the kernel: may wait. */
+/* Asks the broker or the kernel for the memory of one more slab. May wait. */
 NODISCARD enum status slabs_ask(int *out_fd, struct err *e);
 /* Adds it, below `max`; takes `fd` over. */
 NODISCARD enum status slabs_add(struct slabs *s, int fd, struct err *e);
@@ -52,7 +52,7 @@ void slabs_drop(struct slabs *s);
 /* Waits until every program that runs now has ended. */
 NODISCARD bool slabs_wait(struct slabs *s);
 
-/* Room in the first `slab_count` slabs. */
+/* Takes room for a blob in the first `slab_count` slabs. */
 NODISCARD bool slabs_take(struct slabs *s, uint32_t slab_count, uint32_t units, struct blob *out);
 void slabs_release(struct slabs *s, const struct blob *b);
 uint64_t slabs_used_bytes(const struct slabs *s, uint32_t slab);

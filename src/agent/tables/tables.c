@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A file that just came counts as hot as with so many samples. */
+/* A new file is as hot as one with so many samples. */
 #define HITS_NEW 2
 
 /* ---- memory ---- */

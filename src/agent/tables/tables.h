@@ -14,7 +14,8 @@
 
 /* A table makes room for a new one when no frame fell into its file for so many epochs. */
 #define TABLES_EVICT_AGE_EPOCHS 12
-/* And goes after so many, while there are more than an idle host may have. */
+/* A table is removed after so many such epochs while there are more slabs than an idle host may
+ * have. */
 #define TABLES_IDLE_EPOCHS 60
 
 struct tables;
@@ -37,7 +38,7 @@ struct tables_stats {
 	uint64_t evicted;      /* files, with a table or without, since the beginning */
 };
 
-/* `slabs_idle`: what stays when tables are not used. */
+/* `slabs_idle`: slabs that are kept when tables are not used. */
 NODISCARD enum status tables_new(const struct tables_maps *maps, uint32_t slabs_idle,
 	uint32_t slabs_max, struct tables **out, struct err *e);
 void tables_free(struct tables *t);
@@ -50,8 +51,8 @@ void tables_retract(struct tables *t, const struct file_key *key);
 /* As sampler_set_runtime(). */
 NODISCARD enum status tables_set_runtime(struct tables *t, const struct file_key *key,
 	const struct runtime_record *r, struct err *e);
-/* The settings' epoch has become the next one: room goes to the hottest, and what is idle is given
- * back. */
+/* To be called when the settings' epoch was raised. Gives room to the files with the most samples,
+ * and gives idle slabs back. */
 void tables_next_epoch(struct tables *t, int64_t now_ns);
 
 /* As sampler_knows(). */

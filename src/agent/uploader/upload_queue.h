@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upload_queue: which executables the server should have the names of, what became of each, and
- * when it is its turn. Private to agent/ (uploader.c). No thread and no lock of its own: the caller
- * holds one.
+ * upload_queue: the executables whose names the server should have: the state of each, and when it
+ * is its turn. Private to agent/ (uploader.c). No thread and no lock of its own: the caller holds
+ * one.
  *
  * A file is known by its build id. It is asked for once samples had it, not because it is mapped.
  */
@@ -25,7 +25,7 @@
 #define UPLOAD_QUEUE_PATH_MAX 256
 #define UPLOAD_QUEUE_DROPPED_MAX (2 * UPLOAD_QUEUE_FRESH_MAX)
 #define UPLOAD_QUEUE_SHIFT_MAX 8u /* of what is doubled each time */
-/* After so many uploads in a row that broke off, a file is left alone until samples have it after
+/* After so many broken uploads in a row, a file is not tried again before samples have it after
  * again_ns. */
 #define UPLOAD_QUEUE_BROKEN_MAX 5u
 
@@ -51,7 +51,7 @@ struct upload_entry {
 	int64_t due_ns;
 	int64_t met_ns;
 	uint32_t attempts;
-	bool is_begun;   /* an upload of ours may still be under way, for all the server knows */
+	bool is_begun; /* the server may believe that an upload of this agent is still under way */
 	bool is_refused; /* once, when it was to begin */
 };
 
@@ -100,10 +100,10 @@ bool upload_queue_met(struct upload_queue *b, uint32_t file_id, const char *buil
 	const char *path, int pid, int64_t now_ns);
 /* Drops descriptors whose time is over. */
 void upload_queue_tick(struct upload_queue *b, int64_t now_ns);
-/* Descriptors that were dropped, for the caller to close when no thread waits for it: that of the
- * last name of a large file takes its time. */
+/* Descriptors that the caller is to close while no thread waits for it: closing the last one of a
+ * large deleted file takes time. */
 uint32_t upload_queue_dropped(struct upload_queue *b, int out[UPLOAD_QUEUE_DROPPED_MAX]);
-/* When there is something to take: INT64_MAX: never, unless something is met. */
+/* When there is a file to take. INT64_MAX: not before samples have another file. */
 int64_t upload_queue_next_ns(const struct upload_queue *b);
 
 /* The file whose turn it is; it is BUSY until upload_queue_finish(). */
@@ -130,15 +130,15 @@ enum upload_outcome {
 	UPLOAD_CHANGED, /* while it was sent */
 	UPLOAD_REFUSED, /* the server does not take this file */
 	UPLOAD_BROKEN,  /* the way to the server, in the middle */
-	UPLOAD_AWAY,    /* it did not even answer: no fault of the file's */
+	UPLOAD_AWAY,    /* the server did not answer; the file is not to blame */
 };
-/* job->is_begun, is_refused and fd are taken over as they are by now. */
+/* The queue takes job->is_begun, is_refused and fd as they are now. */
 void upload_queue_finish(
 	struct upload_queue *b, struct upload_job *job, enum upload_outcome o, int64_t now_ns);
 
 /* The server may be another one by now: soon it is asked for a file that it had. */
 void upload_queue_probe(struct upload_queue *b);
-/* It is another one: all files that it had wait again. */
+/* To be called when the server is another one. All files that the old one had wait again. */
 void upload_queue_doubt(struct upload_queue *b);
 /* How many files are to be asked for or sent, now or later. */
 uint32_t upload_queue_waiting(const struct upload_queue *b);

@@ -204,8 +204,8 @@ static bool is_same_stat(const struct broker_stat *a, const struct broker_stat *
 	       a->modified_ns == b->modified_ns;
 }
 
-/* By size and time of the last change of the content: that it lost a name is no change. What the
- * broker holds must be opened once more to see that. */
+/* Compares size and time of the last change of the content; that the file lost a name is no change.
+ * A file that is pinned in the broker must be opened once more for this. */
 bool upload_source_is_same(const struct upload_source *s, const struct upload_job *job,
 	upload_key_fn *find_key, void *ctx)
 {

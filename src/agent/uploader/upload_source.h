@@ -28,7 +28,7 @@ struct upload_source {
 	char hash[40];
 };
 
-/* Where the kernel's key of a file is known; false: it is forgotten. */
+/* Finds the kernel's key of a file. False: it is forgotten. */
 typedef bool upload_key_fn(void *ctx, uint32_t file_id, struct file_key *out);
 
 /* Takes job->fd's file, or opens it as the process has it mapped, or where init sees it. *out must

@@ -229,14 +229,15 @@ static struct upload_file file_of(struct worker *w)
 	};
 }
 
-/* A server, too, may say that the call was canceled. */
+/* The server may also answer that the call was canceled. */
 static bool is_our_end(struct uploader *u, enum status s)
 {
 	LOCKED(&u->lock);
 	return s == E_CANCELED && u->stops;
 }
 
-/* Something is wrong with this build id; but whatever is no server of ours has never said else. */
+/* The server refuses this build id. This counts only if it has answered a request before: a server
+ * of another kind never has. */
 static bool is_about_file(struct uploader *u, enum status s)
 {
 	LOCKED(&u->lock);

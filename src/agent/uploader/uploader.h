@@ -23,7 +23,8 @@
 #define UPLOADER_BYTES_PER_SECOND ((uint64_t)16 << 20)
 /* This much of a file is sent at once, the rest at that pace. */
 #define UPLOADER_BURST_BYTES_MAX ((uint64_t)512 << 20)
-/* An upload ends, too, when nothing has gone for so long, or all in all. */
+/* An upload is ended when no byte was sent for UPLOADER_PATIENCE_NS, or after UPLOADER_BYTES_NS in
+ * all. */
 #define UPLOADER_PATIENCE_NS (60 * NS_PER_SEC)
 #define UPLOADER_STOP_NS NS_PER_SEC
 #define UPLOADER_BYTES_NS (3600 * NS_PER_SEC)
