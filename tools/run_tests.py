@@ -17,6 +17,7 @@ Test functions are counted, not programs: by cmocka's summary of each program, a
 counts as one failure; so does a build that fails. Each skipped test is named with its reason.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -27,6 +28,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 # name, meson options, environment
@@ -43,9 +45,9 @@ THREAD = (
 )
 
 # The limits of single tests are for a hang, not for a slow machine.
-PATIENCE = ["--timeout-multiplier", "3"]
+PATIENCE = ["--timeout-multiplier", "4"]
 # Many tests wait more than they compute.
-PROCESSES = str(2 * (os.cpu_count() or 1))
+PROCESSES = 2 * (os.cpu_count() or 1)
 
 RUNTIME = {
     "ASAN_OPTIONS": "detect_leaks=1",
@@ -233,55 +235,108 @@ def tests_of(build, mode, folders):
     return [t for t in introspect(build[0], "--tests") if wanted(build, mode, folders, suites_of(t))]
 
 
-def run_programs(name, names, env):
-    """Run tests of a build directory: (their records by name, whether meson was content)."""
+def start_programs(name, names, env, processes, out):
+    """Meson, which runs tests of a build directory; its words go to `out`."""
     log = os.path.join(name, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
     command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *PATIENCE]
-    command += ["--num-processes", PROCESSES, *names]
-    run = subprocess.run(command, env=env)
+    command += ["--num-processes", str(processes), *names]
+    return subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
+
+
+def records_of(name):
+    """What meson noted of each test program, by its name."""
+    log = os.path.join(name, "meson-logs", "testlog.json")
     records = {}
     if os.path.exists(log):
         for line in open(log, encoding="utf-8"):
             record = json.loads(line)
             records[record["name"].rpartition(" / ")[2]] = record
-    return records, run.returncode == 0
+    return records
 
 
-def run_build(build, later, mode, folders, skipped_lines):
-    """Compile and run one build's share of the tests; returns (passed, failed, skipped). Builds that
-    come later are compiled beside the tests."""
-    name = build[0]
-    env = dict(configure(build), **RUNTIME)
-    env.update({"long": LONG, "changed": CHANGED}.get(mode, {}))
-    tests = tests_of(build, mode, folders)
-    if not tests:
-        known = set().union(*(suites_of(t) for t in introspect(name, "--tests")))
-        print(f"no tests of {' '.join(sorted(folders)) or 'no changed folder'}; there are: ", end="")
-        print(" ".join(sorted(known)))
-        return 0, 1, 0
-    started = time.monotonic()
-    if not compile_tests(name, tests, env):
-        print(f"{name}: the build failed")
-        return 0, 1, 0
-    compiled = time.monotonic()
-    beside = CompileBeside(later, mode, folders)
-    try:
-        records, good = run_programs(name, [t["name"] for t in tests], env)
-    finally:
-        beside.stop()
-    passed = failed = skipped = 0
-    for test, record in records.items():
-        p, f, s = counts_of(record)
-        passed, failed, skipped = passed + p, failed + f, skipped + s
-        skipped_lines += [f"{name}: {line}" for line in reasons_of(test, record)]
-    if not good and not failed or len(records) < len(tests):
-        print(f"{name}: {len(tests) - len(records)} test programs did not run")
-        failed += 1
-    took = f"{compiled - started:.0f} s to compile, {time.monotonic() - compiled:.0f} s to run"
-    print(f"{name}: {passed} passed, {failed} failed, {skipped} skipped; {took}\n", flush=True)
-    return passed, failed, skipped
+class Run:
+    """One build's share of the tests, and what came of it."""
+
+    def __init__(self, build, mode, folders):
+        self.name = build[0]
+        self.env = dict(configure(build), **RUNTIME)
+        self.env.update({"long": LONG, "changed": CHANGED}.get(mode, {}))
+        self.tests = tests_of(build, mode, folders)
+        self.counts, self.skipped_lines = (0, 1, 0), []
+        self.compile_s = self.run_s = self.missing = 0
+        self.meson = self.started = None
+
+    def compile(self):
+        """False: there is nothing to run."""
+        if not self.tests:
+            return False
+        started = time.monotonic()
+        good = compile_tests(self.name, self.tests, self.env)
+        self.compile_s = time.monotonic() - started
+        if not good:
+            print(f"{self.name}: the build failed")
+        return good
+
+    def start(self, processes, out=None):
+        self.started = time.monotonic()
+        names = [t["name"] for t in self.tests]
+        self.meson = start_programs(self.name, names, self.env, processes, out)
+
+    def finish(self):
+        """Waits for the end and counts."""
+        try:
+            good = self.meson.wait() == 0
+        finally:
+            self.meson.kill()
+        self.run_s = time.monotonic() - self.started
+        records = records_of(self.name)
+        passed = failed = skipped = 0
+        for test, record in records.items():
+            p, f, s = counts_of(record)
+            passed, failed, skipped = passed + p, failed + f, skipped + s
+            self.skipped_lines += [f"{self.name}: {line}" for line in reasons_of(test, record)]
+        self.missing = len(self.tests) - len(records)
+        if not good and not failed or self.missing:
+            failed += 1
+        self.counts = passed, failed, skipped
+
+    def tell(self):
+        passed, failed, skipped = self.counts
+        if self.missing:
+            print(f"{self.name}: {self.missing} test programs did not run")
+        took = f"{self.compile_s:.0f} s to compile, {self.run_s:.0f} s to run"
+        print(f"{self.name}: {passed} passed, {failed} failed, {skipped} skipped; {took}\n", flush=True)
+
+
+def run_alone(run, later, mode, folders):
+    """The tests of one build, while the builds that come later are compiled."""
+    if run.compile():
+        beside = CompileBeside(later, mode, folders)
+        try:
+            run.start(PROCESSES)
+            run.finish()
+        finally:
+            beside.stop()
+        run.tell()
+
+
+def run_together(runs):
+    """The tests of several builds at once, for none keeps all processors busy. What is said of the
+    first comes as it is said, that of the others when all are over."""
+    ready = [run for run in runs if run.compile()]
+    processes = PROCESSES if len(ready) == 1 else PROCESSES * 3 // 4
+    with contextlib.ExitStack() as files:
+        logs = [None] + [files.enter_context(tempfile.TemporaryFile("w+")) for _ in ready[1:]]
+        for run, log in zip(ready, logs):
+            run.start(processes, log)
+        for run, log in zip(ready, logs):
+            run.finish()
+            if log:
+                log.seek(0)
+                shutil.copyfileobj(log, sys.stdout)
+            run.tell()
 
 
 def run_command(title, command, cwd):
@@ -332,11 +387,21 @@ def main(arguments):
     if mode == "changed" and not folders:
         print("no folder of src, tests or fuzz differs from HEAD\n0 passed, 0 failed, 0 skipped")
         return 0
-    totals, skipped_lines = [0, 0, 0], []
-    results = []
-    builds = [ORDINARY, ADDRESS, THREAD] if mode in ("all", "long") else [ORDINARY]
-    for at, build in enumerate(builds):
-        results.append(run_build(build, builds[at + 1 :], mode, folders, skipped_lines))
+    totals, skipped_lines, results = [0, 0, 0], [], []
+    with_sanitizers = mode in ("all", "long")
+    run = Run(ORDINARY, mode, folders)
+    if not run.tests:
+        known = set().union(*(suites_of(t) for t in introspect("build", "--tests")))
+        print(f"no tests of {' '.join(sorted(folders)) or 'no changed folder'}; there are: ", end="")
+        print(" ".join(sorted(known)))
+    run_alone(run, [ADDRESS, THREAD] if with_sanitizers else [], mode, folders)
+    runs = [run]
+    if with_sanitizers:
+        runs += [Run(ADDRESS, mode, folders), Run(THREAD, mode, folders)]
+        run_together(runs[1:])
+    for run in runs:
+        results.append(run.counts)
+        skipped_lines += run.skipped_lines
     if mode != "folders":
         results.append(run_command("checks", ["tools/check", "fast"], "."))
     if mode in ("all", "long", "quick"):
