@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access: by which name, from which page and by whom a server is asked. */
+/* access: checks by which name, from which page and by whom a server is asked. */
 #pragma once
 
 #include "http/http.h"
 #include "net/net.h"
 #include "net/state.h"
 
-/* E_DENIED: not by this name, or not from that page. */
+/* E_DENIED: the server may not be asked by this name, or not from this page. */
 NODISCARD enum status net_access_check(
 	const struct net_exchange *x, const struct http_request *h, struct err *e);
-/* Worker or the thread of a stream: what the guard could not say on the loop. False: refused, with
- * x->response. */
+/* Runs on a worker or the thread of a stream. Asks the guard again, which could not answer on the
+ * loop. False: the request is refused, with x->response. */
 bool net_access_guard(struct net_exchange *x);
 /* The headers that let a page of another origin read the answer. */
 void net_access_put(struct net_exchange *x);

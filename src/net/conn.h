@@ -9,8 +9,8 @@ void net_conn_events(struct net_conn *c, uint32_t events);
 /* Read, answer and write as far as it goes; frees the connection when it is over. */
 void net_conn_pump(struct net_conn *c);
 void net_conn_close(struct net_conn *c);
-/* Whether one more may be accepted: of too many handshakes the oldest gives way. Else *out_at_ns is
- * when it is old enough. */
+/* Whether one more connection may be accepted. With too many handshakes the oldest is closed if it
+ * is old enough; else *out_at_ns is when it will be. */
 bool net_conn_make_room(struct net_server *s, int64_t now_ns, int64_t *out_at_ns);
 /* Refuses requests whose body is late, gives up answers of HTTP/2 that are not read. */
 void net_conn_give_up_late(struct net_conn *c, int64_t now_ns);

@@ -6,7 +6,7 @@
 
 /* Worker thread or loop. */
 void net_handler_run(struct net_exchange *x);
-/* net_workers_stop() is due after a failure too. */
+/* net_workers_stop() must be called after a failure too. */
 NODISCARD enum status net_workers_start(
 	struct net_lane *l, struct net_server *s, uint32_t workers, struct err *e);
 /* Requests in the queue are still handled. */

@@ -6,7 +6,7 @@
 #include "net/state.h"
 
 extern const struct http_events net_events;
-/* One that net_pause_next() has let go on. */
+/* Goes on with an exchange that net_pause_next() returned. */
 void net_incoming_resume(struct net_exchange *x);
-/* One that is `judging` comes back from its worker. Drops one reference. */
+/* Goes on with a `judging` exchange that its worker has given back. Drops one reference. */
 void net_incoming_judged(struct net_exchange *x);

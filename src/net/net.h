@@ -31,7 +31,7 @@ struct net_caller {
 	bool has_tenant; /* it may speak for `tenant` only */
 	char tenant[NET_TENANT_BYTES];
 	char name[NET_NAME_BYTES];
-	int64_t until_ns; /* monotonic: when what it showed ends; 0: never */
+	int64_t until_ns; /* monotonic: when its credentials expire; 0: never */
 };
 
 struct net_request {
@@ -45,8 +45,8 @@ struct net_request {
 	int64_t deadline_ns;      /* monotonic; INT64_MAX: none */
 	const char *peer;         /* "127.0.0.1:1234" */
 	struct net_caller caller; /* all 0 without a guard */
-	/* True once the client has gone or the deadline has passed: a handler that works long asks
-	 * now and then, and ends with E_CANCELED. A client that only shut down its sending side
+	/* True once the client has gone or the deadline has passed. A handler that runs long calls
+	 * it now and then, and ends with E_CANCELED. A client that only shut down its sending side
 	 * counts as gone, as in most servers. */
 	bool (*gone)(const struct net_request *r);
 	void *conn; /* net's own */
@@ -62,8 +62,8 @@ struct net_response {
 	enum status status;
 	char message[ERR_TEXT_MAX];
 	bool no_compress; /* the body is compressed already */
-	/* Of a stream over plain HTTP, set before its first piece: how many bytes all of them will
-	 * have; 0: not known. */
+	/* For a stream over plain HTTP, to be set before its first piece: the bytes of all pieces;
+	 * 0: not known. */
 	uint64_t stream_bytes;
 };
 
@@ -103,8 +103,8 @@ NODISCARD enum status net_stream_receive(
 /* Waits while too much is unsent; fails as above. */
 NODISCARD enum status net_stream_send(struct net_stream *stream, struct str message, struct err *e);
 /* Waits that long (monotonic) for the client to go or the server to stop: E_CANCELED,
- * E_UNAVAILABLE; OK: neither has happened. A client of HTTP/1.1 that hangs up ends no wait: it is
- * told of at its end. */
+ * E_UNAVAILABLE; OK: neither has happened. If a client of HTTP/1.1 hangs up, the wait goes on to
+ * its end, and then tells. */
 NODISCARD enum status net_stream_wait(struct net_stream *stream, int64_t until_ns, struct err *e);
 
 /* Each lane has workers of its own, so that requests of one do not wait for those of another. */
@@ -166,25 +166,25 @@ struct net_server_config {
 	 * header (in lower case; NULL: none). */
 	const char *share_header;
 	uint32_t connections_max;
-	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. Of more the
-	 * oldest is closed once it is a second old; until then no more are accepted. */
+	/* TLS: connections whose handshake is not over, each NET_HANDSHAKE_BYTES. If there are
+	 * more, the oldest is closed once it is a second old; until then no more are accepted. */
 	uint32_t handshakes_max;
 	size_t body_max;
-	/* Bodies of requests and answers in memory, all together. Above it requests without a
-	 * worker are slowed down, one at a time goes on; after turn_timeout_ns, and above twice as
-	 * much, they are answered with 503. */
+	/* Bodies of requests and answers in memory, all together. Above it, requests without a
+	 * worker wait, and go on one at a time. After turn_timeout_ns, or above twice this size,
+	 * they are answered with 503. */
 	size_t memory_max;
 	int64_t idle_timeout_ns;
 	int64_t header_timeout_ns;
-	/* A body, or an answer, that makes no way; over HTTP/2 also a request that goes on so long
-	 * behind its answer. */
+	/* How long a body or an answer may make no progress, and over HTTP/2 how long a request may
+	 * go on after its answer. */
 	int64_t stall_timeout_ns;
 	int64_t drain_timeout_ns;
 	uint32_t streams_max; /* threads of streaming RPCs; more are refused */
 	int64_t stream_idle_ns;
-	/* TLS 1.2 and 1.3 with ALPN, where a certificate is named: then nothing else is spoken.
-	 * Files in PEM; changes are seen. With a CA clients must have a certificate of it. The
-	 * texts must outlive the server. */
+	/* If a certificate is named, only TLS 1.2 and 1.3 with ALPN are spoken. The files are PEM
+	 * and are read again when they change. If a CA is named, clients must have a certificate
+	 * from it. The texts must outlive the server. */
 	const char *tls_cert_file;
 	const char *tls_key_file;
 	const char *tls_client_ca_file;
@@ -208,11 +208,12 @@ struct net_server_config {
 };
 void net_server_config_default(struct net_server_config *c);
 
-/* Whether other hosts reach what listens there. No: a socket file, loopback addresses, and what is
- * no address. Yes: a name that does not resolve now, since it may a moment later. */
+/* Whether other hosts can reach a server at this address. No: a socket file, a loopback address, or
+ * a text that is no address. Yes: also a name that does not resolve now, since it may a moment
+ * later. */
 bool net_address_is_public(const char *text);
-/* Binds and listens, and no more: for a port that needs privileges, before they are given up.
- * *out_text is where, as net_server_address(). */
+/* Only binds and listens: for a port that needs privileges which are given up later. *out_text: the
+ * address, as net_server_address() gives it. */
 NODISCARD enum status net_listen(
 	const char *text, int *out_fd, char *out_text, size_t out_size, struct err *e);
 
@@ -223,10 +224,11 @@ NODISCARD enum status net_server_start(const struct net_server_config *c,
 	const struct net_route *routes, size_t route_count, struct net_server **out, struct err *e);
 /* "127.0.0.1:7070": where it really listens. */
 const char *net_server_address(const struct net_server *s);
-/* True: the loop, which all connections need, has turned since the last call; wakes it, so that it
- * will have at the next. Called by one thread. */
+/* True: the loop, which all connections need, has run since the last call. It also wakes the loop,
+ * so that a healthy one will have run before the next call. To be called by one thread. */
 bool net_server_turns(struct net_server *s);
-/* No new connections; requests under way are answered (up to drain_timeout); then all is closed. */
+/* Accepts no new connections, answers the running requests (for drain_timeout_ns at most), then
+ * closes everything. */
 void net_server_stop(struct net_server *s);
 
 #define NET_METRICS(X)                                                                            \

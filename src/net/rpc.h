@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rpc: how messages are framed in the bodies of requests and answers, and what statuses become. */
+/* rpc: how messages are framed in the bodies of requests and answers, and how each protocol shows a
+ * status. */
 #pragma once
 
 #include "net/net.h"
@@ -46,7 +47,7 @@ enum net_framing net_framing_of(struct str content_type);
 NODISCARD enum status net_rpc_decode(enum net_framing f, const struct http_request *r,
 	struct str body, size_t message_max, struct buf *scratch, struct str *out, struct err *e);
 void net_answer_add(struct net_answer *a, struct str name, struct str value);
-/* Make `a` of what a handler said; `response->body` is left empty. */
+/* Makes `a` from a handler's response; `response->body` is left empty. */
 void net_answer_make(struct net_answer *a, enum net_framing f, const struct http_request *r,
 	struct net_response *response);
 void net_response_init(struct net_response *out);

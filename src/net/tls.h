@@ -38,7 +38,7 @@ size_t net_tls_read(struct net_tls_conn *c, void *out, size_t max);
 /* net_tls_read() may have more without another net_tls_put(). */
 bool net_tls_pending(const struct net_tls_conn *c);
 bool net_tls_failed(const struct net_tls_conn *c);
-bool net_tls_ended(const struct net_tls_conn *c); /* nothing more will come of it */
+bool net_tls_ended(const struct net_tls_conn *c); /* the peer has ended it, or it has failed */
 /* Returns how many bytes it took: 0 in the handshake, and while much waits to be sent. */
 size_t net_tls_write(struct net_tls_conn *c, const void *bytes, size_t len);
 /* Say goodbye. */

@@ -21,8 +21,8 @@ struct query_fold {
 	size_t memory_max; /* bytes, of everything that grows in the making */
 };
 
-/* From the root down, or where the request says so from the leaves up; a chart. Free with
- * query_fold_deinit(), also after a failure. */
+/* Make a flame graph, from the root down or, if the request says so, from the leaves up; and a
+ * chart. Free with query_fold_deinit(), also after a failure. */
 NODISCARD enum status query_fold_make(struct query_fold *f, const struct query_tree *t,
 	const struct query_report_request *r, enum query_trim trim, uint64_t least,
 	size_t memory_max, struct err *e);

@@ -4,7 +4,7 @@
 
 #include "query/query.h"
 
-/* E_INVALID for what is for flame graphs only. */
+/* E_INVALID: the format is for flame graphs only. */
 NODISCARD enum status query_format_check(enum query_format format, struct err *e);
 /* OK, or why the answer in `out` could not be written. */
 NODISCARD enum status query_written(const struct buf *out, struct err *e);

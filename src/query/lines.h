@@ -7,8 +7,8 @@
 
 #define QUERY_LINE_NONE UINT32_MAX
 
-/* What makes two frames one node. By QUERY_BY_SHOWN: name and binary as they are shown, and the
- * kind of frame as `file`. */
+/* Frames with equal keys are one node. With QUERY_BY_SHOWN the key has name and binary as they are
+ * shown, and the kind of frame as `file`. */
 struct query_key {
 	uint32_t name;    /* 0: no function, then mapping and address */
 	uint32_t mapping; /* the number of a mapping, or of a text about it */
@@ -44,8 +44,8 @@ struct query_lines {
 	uint64_t must;   /* a stack is kept when all of these are seen */
 	uint64_t must_not;
 };
-/* The frames of all locations of `tables`, which gets the names that are missing. Of the request
- * count: by, filters, sandwich. */
+/* Makes the frames of all locations of `tables`, and adds missing names to it. Uses by, filters and
+ * sandwich of the request. */
 NODISCARD enum status query_lines_make(struct profile *tables, const struct query_report_request *r,
 	struct arena *a, struct query_lines *out, struct err *e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loader: what the ways to load a report's stacks share (stacks.c for one tree or two, groups.c by
- * labels, events.c by time): the tree that grows, and the sides that are asked for.
+ * loader: shared by the files that load a report's stacks (stacks.c for one tree or two, groups.c
+ * by labels, events.c by time): the tree that grows, and the sides that are asked for.
  *
  * Private to query/. Memory lies in the caller's arena and is counted by the shown side's plan.
  */
@@ -18,19 +18,21 @@ struct query_loader {
 	size_t memory_max;
 };
 
-/* What makes two stacks one. */
+/* Stacks with equal keys are one. */
 struct query_stack_key {
 	uint32_t parent, location, group;
 };
 
-/* Where a stack is, added if it is new; push: it is new. */
+/* query_loader_find() gives the number of a stack, and adds it if it is new; query_loader_push()
+ * adds one that is known to be new. */
 NODISCARD enum status query_loader_push(
 	struct query_loader *l, const struct query_stack_key *k, uint32_t *out);
 NODISCARD enum status query_loader_find(
 	struct query_loader *l, const struct query_stack_key *k, uint32_t *out);
 /* The root alone. */
 NODISCARD enum status query_loader_begin(struct query_loader *l);
-/* All stacks that are there can be found; `extra` more bytes for each are counted. */
+/* Indexes all stacks so far, so that query_loader_find() finds them. Counts `extra` more bytes for
+ * each. */
 NODISCARD enum status query_loader_index(struct query_loader *l, size_t extra);
 enum status query_loader_no_room(struct query_loader *l, enum status s);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan: the opened query, its unit and step, and how long and in how much memory it may run. */
+/* plan: an opened query: its unit and step, and its limits of time and memory. */
 #pragma once
 
 #include "query/query.h"
@@ -18,7 +18,7 @@ struct query_plan {
 	struct samples_query store;
 	bool empty; /* the store holds no type at all: every report is empty */
 };
-/* need_type: a report, which is about one profile type. */
+/* need_type: true for a report, which is about one profile type. */
 NODISCARD enum status query_plan_open(const struct query_engine *q, const struct query_request *r,
 	bool need_type, struct arena *a, struct query_plan *out, struct err *e);
 void query_plan_close(struct query_plan *p);

@@ -19,8 +19,8 @@ struct query_pprof_writer {
 	size_t samples;
 };
 
-/* `tables` stay as they are until the end: what samples refer to is in them already. types[]: a
- * column of values each. Free with query_pprof_writer_deinit(), also after a failure. */
+/* `tables` must not change until the end; they contain all that samples refer to. types[]: a column
+ * of values each. Free with query_pprof_writer_deinit(), also after a failure. */
 NODISCARD enum status query_pprof_begin(struct query_pprof_writer *w, const struct query_plan *plan,
 	const struct profile *tables, const uint32_t *types, uint32_t type_count, struct buf *out,
 	struct err *e);

@@ -135,8 +135,8 @@ enum status debuginfo_builder_symbol(
 		struct symtab_function f = { 0 };
 		char place[24];
 		snprintf(place, sizeof(place), "+0x%llx", (unsigned long long)sym->origin);
-		enum status s = sym->name ? debuginfo_builder_name(b, str_of(sym->name), &f.name)
-					  : debuginfo_builder_text(b, place, &f.name);
+		enum status s =
+			debuginfo_builder_name(b, str_of(sym->name ? sym->name : place), &f.name);
 		if (s == OK)
 			s = debuginfo_builder_function(b, f, &sym->function);
 		if (s != OK)
