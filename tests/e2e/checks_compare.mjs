@@ -126,7 +126,12 @@ export const compareChecks = {
 	async "a base without samples says so, and what else there is"({ page, url }) {
 		await page.goto(`${url}/?page=compare&base_from=2001-01-01T00:00:00Z&base_to=2001-01-02T00:00:00Z`);
 		await page.waitForSelector("[data-testid=no-base]", { timeout: 60_000 });
-		await page.getByRole("button", { name: "Right before" }).click();
+		const button = page.getByRole("button", { name: "Right before" });
+		const colours = () => button.evaluate((b) => [getComputedStyle(b).color, getComputedStyle(b).backgroundColor]);
+		const before = await colours();
+		await button.hover();
+		assert.deepEqual(await colours(), before, "under the mouse it stays as readable");
+		await button.click();
 		await waitParameter(page, "base_from", null);
 	},
 
