@@ -145,7 +145,7 @@ struct query_places {
 	struct str *builds; /* build ids with such places, by what they cost; at most
 			     * QUERY_BUILDS_MAX */
 	uint32_t build_count;
-	struct str path; /* the mapped file of the costliest place */
+	struct str path; /* the mapped file of the costliest of `v` */
 	int64_t total;   /* of everything that the selector has */
 	struct str unit;
 	uint32_t pending; /* locations whose symbols are on their way */
@@ -155,7 +155,7 @@ NODISCARD enum status query_source_places(const struct query_engine *q,
 	const struct query_request *r, struct str file, struct str build, struct arena *a,
 	struct query_places *out, struct err *e);
 /* Instructions of a function, with those of functions inlined there: of one build, or with `build`
- * "" of that which costs most, builds[0]. binary: the base name, as it is shown. */
+ * "" of that which costs most, builds[0]. binary: the base name, as it is shown; "": any. */
 NODISCARD enum status query_code_places(const struct query_engine *q, const struct query_request *r,
 	struct str function, struct str binary, struct str build, struct arena *a,
 	struct query_places *out, struct err *e);

@@ -14,18 +14,17 @@
 struct found {
 	uint64_t at;
 	uint32_t build; /* strings of the tables */
+	uint32_t location;
 	int64_t self, total;
 };
 
 struct finder {
 	const struct query_tree *t;
 	struct str file;             /* of lines */
-	struct str function, binary; /* of addresses */
+	struct str function, binary; /* of addresses; binary "": of any */
 	bool lines;
 	struct found *v;
 	uint32_t count;
-	int64_t most;        /* total of the costliest place */
-	uint32_t most_where; /* its location */
 };
 
 static int compare_places(const void *pa, const void *pb)
@@ -55,7 +54,7 @@ static bool is_wanted(const struct finder *f, const struct query_line *line, uin
 	struct query_line_texts x = query_line_texts(&t->stacks.tables, outer);
 	*out_at = x.address;
 	return x.has_mapping && str_eq(x.function, f->function) &&
-	       str_eq(str_base_name(x.mapping), f->binary);
+	       (f->binary.len == 0 || str_eq(str_base_name(x.mapping), f->binary));
 }
 
 static uint32_t build_of(const struct query_tree *t, const struct query_line *line)
@@ -76,12 +75,10 @@ static enum status find_rows(
 		struct found *to = &f->v[f->count];
 		if ((row->self || row->total) && is_wanted(f, line, &to->at)) {
 			to->build = build_of(f->t, line);
+			to->location = line->location;
 			to->self = row->self;
 			to->total = row->total;
-			if (f->count++ == 0 || row->total > f->most) {
-				f->most = row->total;
-				f->most_where = line->location;
-			}
+			f->count++;
 		}
 	}
 	return OK;
@@ -120,10 +117,23 @@ static enum status list_builds(
 	return OK;
 }
 
+static enum status copy_path(
+	const struct found *of, const struct profile *p, struct arena *a, struct query_places *out)
+{
+	uint32_t mapping = of ? p->locations.v[of->location].mapping : 0;
+	struct str path = profile_str(p, p->mappings.v[mapping].filename);
+	char *copy = arena_copy(a, path.p, path.len);
+	if (!copy)
+		return arena_status(a);
+	out->path = str_make(copy, path.len);
+	return OK;
+}
+
 /* The places of one build, or of all (`build` ""), ascending. */
 static enum status join(
 	const struct finder *f, struct str build, struct arena *a, struct query_places *out)
 {
+	const struct found *most = NULL;
 	if (f->count > 1)
 		qsort(f->v, f->count, sizeof(*f->v), compare_places);
 	out->v = ARENA_ARRAY(a, struct query_place, f->count);
@@ -134,13 +144,15 @@ static enum status join(
 		struct str id = profile_str(&f->t->stacks.tables, from->build);
 		if (build.len && !str_eq(id, build))
 			continue;
+		if (!most || from->total > most->total)
+			most = from;
 		if (out->count == 0 || out->v[out->count - 1].at != from->at)
 			out->v[out->count++] = (struct query_place){ .at = from->at };
 		struct query_place *to = &out->v[out->count - 1];
 		to->self = query_add(to->self, from->self);
 		to->total = query_add(to->total, from->total);
 	}
-	return OK;
+	return copy_path(most, &f->t->stacks.tables, a, out);
 }
 
 static enum status places(const struct query_engine *q, const struct query_request *r,
@@ -171,15 +183,10 @@ static enum status places(const struct query_engine *q, const struct query_reque
 	if (s == OK)
 		s = join(f, build, a, &made);
 	struct str unit = tree.stacks.unit.len ? tree.stacks.unit : STR("count");
-	const struct profile *p = &tree.stacks.tables;
-	uint32_t mapping = f->count ? p->locations.v[f->most_where].mapping : 0;
-	struct str path = profile_str(p, p->mappings.v[mapping].filename);
 	char *copy = s == OK ? arena_copy(a, unit.p, unit.len) : NULL;
-	char *where = copy ? arena_copy(a, path.p, path.len) : NULL;
-	if (!where)
+	if (!copy)
 		return err_set(e, arena_status(a), "%u places in code", f->count);
 	made.unit = str_make(copy, unit.len);
-	made.path = str_make(where, path.len);
 	made.total = tree.sum;
 	made.pending = tree.stacks.pending;
 	*out = made;

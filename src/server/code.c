@@ -175,6 +175,10 @@ enum status server_instructions(struct server *s, const struct query_engine *eng
 	if (st != OK)
 		return st;
 	server_write_places(&l.places, out);
+	if (l.binary.len == 0)
+		l.binary = str_base_name(l.places.path);
+	buf_cstr(out, ",\"binary\":");
+	buf_json_str(out, l.binary);
 	if (l.build_id.len == 0 && l.places.build_count)
 		l.build_id = l.places.builds[0];
 	/* Values without instructions are an answer, which says why. */

@@ -94,6 +94,9 @@ export const codeChecks = {
 		await page.waitForSelector(".code-table.asm tr.between");
 		assert.match(await page.locator(".code-table tr.between").first().textContent(), /^ceval\.c:5352/);
 		assert.match(await page.locator(".code-table").textContent(), /401008mov rax, qword ptr/);
+		await page.goto(`${url}/?paused=1&code=_PyEval_EvalFrameDefault&code_as=asm`);
+		await page.waitForSelector(".code-table.asm");
+		assert.equal(await page.locator(".code-title p").textContent(), "python3.11", "the binary that costs most");
 		await page.goto(`${url}/?paused=1&code=main&code_binary=cc1plus&code_as=asm`);
 		await until(async () => {
 			const text = await page.locator(".code").textContent();

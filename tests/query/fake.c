@@ -80,6 +80,8 @@ static uint32_t text(struct str s)
 static uint32_t add_mapping(struct str path)
 {
 	struct profile_mapping m = { .filename = text(path) };
+	if (str_starts(path, STR("/built/")))
+		m.build_id = text(str_base_name(path));
 	uint32_t id = 0;
 	CHECK(profile_add_mapping(&fake_profile, &m, &id) == OK);
 	return id;

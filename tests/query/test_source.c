@@ -79,6 +79,14 @@ static void sums_addresses(void **state)
 	CHECK(p.count == 0);
 	CHECK_OK(query_code_places(&fake_engine, &r, STR("f"), STR("y"), STR(""), &a, &p, &e), &e);
 	CHECK(p.count == 0 && p.build_count == 0);
+	/* Of any binary: that of the build which costs most, which the path tells. */
+	fake_sample(HEAP, 5, 2, 0, "", "h@/built/y");
+	fake_sample(HEAP, 6, 3, 0, "", "h@/built/x");
+	CHECK_OK(query_code_places(&fake_engine, &r, STR("h"), STR(""), STR(""), &a, &p, &e), &e);
+	CHECK(p.count == 1 && p.v[0].self == 3 && str_eq(p.path, STR("/built/x")));
+	CHECK(p.build_count == 2 && str_eq(p.builds[1], STR("y")));
+	CHECK_OK(query_code_places(&fake_engine, &r, STR("h"), STR(""), STR("y"), &a, &p, &e), &e);
+	CHECK(p.count == 1 && p.v[0].self == 2 && str_eq(p.path, STR("/built/y")));
 }
 
 static void passes_errors_on(void **state)

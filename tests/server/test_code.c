@@ -51,7 +51,7 @@ enum status query_code_places(const struct query_engine *q, const struct query_r
 	(void)r;
 	(void)a;
 	(void)e;
-	(void)binary;
+	CHECK(str_eq(binary, STR("program")) || binary.len == 0);
 	static struct str builds[1];
 	builds[0] = build.len ? build : str_of(build_id);
 	*out = (struct query_places){ .v = places,
@@ -228,6 +228,8 @@ static void says_what_is_missing(void **state)
 	(void)state;
 	struct err e = { 0 };
 	CHECK(ask_for("binary=program", &e) == E_INVALID && strstr(e.text, "function:"));
+	CHECK_OK(ask_for("function=measured", &e), &e);
+	CHECK(strstr(body, "\"binary\":\"program\""));
 	CHECK_OK(ask_for("function=other", &e), &e);
 	CHECK(strstr(body, "\"instructions\":[]}") && !strstr(body, "missing"));
 	CHECK_OK(ask_for("function=measured&build_id=00112233", &e), &e);

@@ -45,6 +45,8 @@ export interface InstructionsAnswer {
 	total: number;
 	pending: number;
 	builds: string[];
+	/** The one that was asked for, or the one that costs most. */
+	binary: string;
 	/** Why there are none. */
 	missing?: string;
 	instructions: Instruction[];

@@ -26,6 +26,7 @@ interface Answer {
 	unit: string;
 	total: number;
 	builds: string[];
+	binary?: string;
 }
 
 interface CodeProps {
@@ -101,7 +102,7 @@ function Frame(props: {
 				</button>
 				<div class="code-title">
 					<h2 title={code.name}>{code.name}</h2>
-					<p title={code.file}>{code.asm ? code.binary : code.file}</p>
+					<p title={code.file}>{code.asm ? code.binary || answer?.binary : code.file}</p>
 				</div>
 				{answer && (
 					<p class="code-sum">

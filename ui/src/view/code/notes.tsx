@@ -62,7 +62,7 @@ export function Missing({ answer, code }: { answer: InstructionsAnswer; code: Co
 			<h2>The instructions are not at hand</h2>
 			<p>{answer.missing}.</p>
 			<p>
-				To have them: <code>firn debuginfo upload --type=executable --build-id={build || "BUILDID"} {code.binary}</code>
+				To have them: <code>firn debuginfo upload --type=executable --build-id={build || "BUILDID"} {answer.binary}</code>
 			</p>
 		</>
 	);
