@@ -24,8 +24,8 @@ struct net_lane;
 struct net_lane_worker {
 	struct net_lane *lane;
 	pthread_t thread;
-	bool busy;      /* the lane's lock's */
-	uint64_t share; /* of what it does */
+	bool busy;      /* guarded by the lane's lock */
+	uint64_t share; /* of the exchange that it works on */
 };
 
 struct net_lane {
@@ -33,7 +33,7 @@ struct net_lane {
 	struct net_lane_worker *workers; /* NULL: the lane is not used */
 	struct lock lock;
 	pthread_cond_t changed;
-	TAILQ_HEAD(, net_exchange) waiting; /* the lock's, as what follows */
+	TAILQ_HEAD(, net_exchange) waiting; /* guarded by the lock, as the count */
 	size_t waiting_count;
 	uint32_t worker_count; /* set at the start */
 	bool closed;
@@ -46,13 +46,14 @@ struct net_exchange {
 	atomic_uint refs;
 	struct net_server *server;
 	struct net_conn *conn;      /* the loop's: NULL after the stream closed */
-	struct http_stream *stream; /* a reference, for the request's texts */
+	struct http_stream *stream; /* a reference, which keeps the request's texts */
 	struct net_exchange *next;  /* of the connection's */
 	struct net_exchange **link;
 	struct net_exchange *done_next;
-	TAILQ_ENTRY(net_exchange) turn; /* while it waits for a worker, in: */
-	struct net_lane *lane;          /* with its lock held; else NULL */
-	struct net_lane *queued;        /* the loop's: where it was pushed */
+	TAILQ_ENTRY(net_exchange) turn; /* in the queue of `lane` */
+	struct net_lane
+		*lane; /* while it waits for a worker, else NULL; guarded by the lane's lock */
+	struct net_lane *queued; /* the loop's: the lane that it was pushed to */
 	uint64_t share;
 	int64_t turn_ns;                 /* when it has waited long enough */
 	TAILQ_ENTRY(net_exchange) pause; /* while `paused`; the loop's */
@@ -65,14 +66,14 @@ struct net_exchange {
 	struct buf body;    /* as received */
 	struct buf scratch; /* decoded */
 	struct buf message; /* made of JSON */
-	size_t accounted;   /* of server->memory */
+	size_t accounted;   /* bytes of it that are counted in server->memory */
 	int64_t begun_ns;
-	int64_t pace_ns;   /* since when its body has been measured, */
-	size_t pace_bytes; /* and what had come by then */
+	int64_t pace_ns;   /* since when the speed of its body has been measured */
+	size_t pace_bytes; /* bytes of the body that had come by then */
 	int64_t answered_ns;
-	bool whole;          /* the request's body is */
-	bool unguarded;      /* the guard is to be asked where it may block */
-	bool judging;        /* a worker asks it, and the body waits so long; the loop's */
+	bool whole;          /* the request's body is complete */
+	bool unguarded;      /* a worker has to ask the guard, which may block */
+	bool judging;        /* a worker asks the guard, and the body waits meanwhile; the loop's */
 	bool answered;       /* nothing more to do for the loop */
 	atomic_bool closed;  /* the stream is gone: no answer will be sent */
 	atomic_bool hung_up; /* the peer will send no more, and has probably gone */
@@ -86,7 +87,7 @@ struct net_conn {
 	struct net_server *server;
 	struct net_conn *next;
 	struct net_conn **link;
-	struct net_conn *again_next; /* of the loop's list of those with more to do */
+	struct net_conn *again_next; /* in the loop's list of connections with more to do */
 	struct http_conn *http;
 	struct net_tls_conn *tls;    /* NULL: none */
 	TAILQ_ENTRY(net_conn) shake; /* while `shaking` */
@@ -97,13 +98,13 @@ struct net_conn {
 	bool readable;
 	bool writable;
 	bool eof;
-	bool shut; /* our side: lingering */
+	bool shut; /* our side is closed, and the connection lingers */
 	bool again;
 	bool dead;
 	int64_t phase_ns; /* when the present phase began */
 	enum http_phase phase;
-	int64_t stall_ns;  /* since when waiting output has been measured; 0: none waits */
-	size_t stall_sent; /* bytes that went out since */
+	int64_t stall_ns;  /* since when the speed of the output has been measured; 0: none waits */
+	size_t stall_sent; /* bytes that went out since then */
 	size_t unsent;     /* as counted in server->memory */
 	char peer[NET_PEER_BYTES];
 };
@@ -132,12 +133,12 @@ struct net_server {
 	bool draining;
 	int64_t drain_until_ns;
 	int64_t accept_again_ns; /* after a failure; 0: none */
-	int64_t look_ns;         /* next look at deadlines */
+	int64_t look_ns;         /* when deadlines are checked next */
 	struct net_conn *conns;
 	struct net_conn *again;
 	TAILQ_HEAD(, net_exchange) paused; /* in the order in which they go on */
 	uint32_t at_work;                  /* exchanges that wait for a worker, or have one */
-	/* Goes on however little memory there is, until a worker has it. */
+	/* The one exchange that goes on however little memory there is, until a worker has it. */
 	_Atomic(struct net_exchange *) favoured;
 	uint32_t conn_count;
 	uint8_t *scratch; /* HTTP_FEED_MAX */
@@ -145,6 +146,6 @@ struct net_server {
 	struct net_exchange *done; /* newest first */
 	struct lock streams_lock;
 	pthread_cond_t streams_gone;
-	uint32_t streams; /* handlers that run */
+	uint32_t streams; /* handlers of streams that run */
 	struct net_metrics metrics;
 };

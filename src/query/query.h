@@ -5,8 +5,8 @@
  * Layer 5 (may use base, os, codec, pb, arrow, profile, pprof, samples, symbolize).
  * Thread safety: one query is one thread's; many may run at a time.
  *
- * Values: of a `samples:count` type with a period they are multiplied by it and reported in the
- * period's unit, as Parca does (CPU samples become nanoseconds).
+ * The values of a `samples:count` type with a period are multiplied by the period and reported in
+ * its unit, as Parca does (CPU samples become nanoseconds).
  */
 #pragma once
 
@@ -18,7 +18,7 @@
 #define QUERY_TIME_MAX_NS (60 * NS_PER_SEC)
 /* Nodes of one flame graph after trimming. */
 #define QUERY_FLAME_NODES_MAX (4u << 20)
-/* Nodes of one flame chart: a sample has some of its own. */
+/* Nodes of one flame chart, where each sample may need nodes of its own. */
 #define QUERY_CHART_NODES_MAX (1u << 18)
 #define QUERY_PENDING_FILES_MAX 16
 
@@ -26,7 +26,7 @@ struct os_pool;
 struct query_engine {
 	struct samples_db *samples;
 	struct symbolizer *symbolizer;
-	struct os_pool *pool; /* helps a query; NULL: it is one thread's */
+	struct os_pool *pool; /* threads that help a query; NULL: none help */
 };
 
 struct query_request {
@@ -44,33 +44,34 @@ struct query_request {
 			   * the root */
 	uint32_t by_count;
 	bool by_total; /* rows of a table by total, else by self */
-	/* Values of a `samples:count` type stay counts; of a flame graph and query_range() only. */
+	/* Values of a `samples:count` type stay counts. Only for flame graphs and query_range(). */
 	bool counts;
 	bool required; /* a report without samples is E_NOTFOUND and says why; else it is empty */
 	bool invert;   /* flame graph from the leaves up */
 	bool depth;    /* flame graph as JSON: the depth of each node in place of its parent */
-	/* Flame graph: frames of one name are one node, whatever their binary and kind, which are
-	 * then not said. */
+	/* Flame graph: frames of the same name are one node, whatever their binary and kind, which
+	 * are then left out. */
 	bool by_name;
-	/* Flame graph: at least so many nodes, those with the largest totals. Others may be left
-	 * out: they are in the totals above them. 0: all. */
+	/* Flame graph: keep at least this many nodes, the ones with the largest totals. Others may
+	 * be left out, but count in the totals of the nodes above them. 0: keep all. */
 	uint32_t nodes_wanted;
-	/* Flame graph in the order of time, a call as long as samples of it follow each other: not
-	 * inverted, nothing trimmed, as JSON only; E_LIMIT above QUERY_CHART_NODES_MAX nodes. By a
-	 * label all its values have a node, and what has none is right below the root. */
+	/* Flame graph in the order of time: a call is one node as long as samples of it follow each
+	 * other. It is not inverted, not trimmed, and written as JSON only; E_LIMIT above
+	 * QUERY_CHART_NODES_MAX nodes. With a label in `by`, each of its values has a node, and
+	 * samples without the label are right below the root. */
 	bool chart;
-	uint32_t width;  /* of a table as text, in characters; 0: as wide as it comes */
+	uint32_t width;  /* of a table as text, in characters; 0: as wide as it needs */
 	struct str note; /* pprof: a comment of the file; "": none */
 	struct str
 		match; /* keep stacks with a function whose name contains this (no case); "": all */
-	/* Of a flame graph: keep stacks that begin with these functions, outermost first, by their
-	 * names as they are shown. */
+	/* Flame graph: keep stacks that begin with these functions, the outermost first. The names
+	 * are those that the graph shows. */
 	const struct str *calls;
 	uint32_t call_count;
-	/* NULL, or a filter of whole stacks, beside `match`. */
+	/* A filter of whole stacks, applied as well as `match`; NULL: none. */
 	const struct frame_filter *frames;
-	/* NULL, or gets a line for people that names the profile type, where several are there and
-	 * the selector names none. */
+	/* If it is not NULL, there are several profile types and the selector names none: gets a
+	 * line for people with the type that was chosen. */
 	struct buf *chosen;
 	samples_cancel_fn *cancel;
 	void *cancel_ctx;
@@ -100,14 +101,15 @@ struct query_flame {
 	uint8_t *inlined;
 	int64_t *self;
 	int64_t *total;
-	int64_t *time_ns; /* of a chart: of the first sample; 0 for root and labels. Else NULL */
+	int64_t *time_ns; /* charts only, else NULL: time of the first sample; 0 for root and labels
+			   */
 	struct str *strings;
 	uint32_t string_count;
-	struct str unit;           /* of the values, after scaling: "nanoseconds" */
-	int64_t trimmed;           /* value of what was left out */
-	uint64_t sample_count;     /* rows found, before `match`; 0: nothing is there */
-	int64_t taken;             /* samples that were taken, of what is shown; -1: not known */
-	uint32_t pending;          /* locations whose symbols are on their way */
+	struct str unit;       /* of the values, after scaling: "nanoseconds" */
+	int64_t trimmed;       /* value of the nodes that were left out */
+	uint64_t sample_count; /* rows found, before `match`; 0: there are no samples */
+	int64_t taken;         /* how many samples were taken for the shown stacks; -1: not known */
+	uint32_t pending;      /* locations whose symbols are on their way */
 	struct str *pending_files; /* names of their executables, at most QUERY_PENDING_FILES_MAX */
 	uint32_t pending_file_count;
 };
@@ -142,11 +144,11 @@ struct query_place {
 struct query_places {
 	struct query_place *v; /* ascending */
 	uint32_t count;
-	struct str *builds; /* build ids with such places, by what they cost; at most
-			     * QUERY_BUILDS_MAX */
+	struct str *builds; /* build ids with such places, the costliest first; at most
+			       QUERY_BUILDS_MAX */
 	uint32_t build_count;
 	struct str path; /* the mapped file of the costliest of `v` */
-	int64_t total;   /* of everything that the selector has */
+	int64_t total;   /* of all samples that the selector matches */
 	struct str unit;
 	uint32_t pending; /* locations whose symbols are on their way */
 };
@@ -154,8 +156,8 @@ struct query_places {
 NODISCARD enum status query_source_places(const struct query_engine *q,
 	const struct query_request *r, struct str file, struct str build, struct arena *a,
 	struct query_places *out, struct err *e);
-/* Instructions of a function, with those of functions inlined there: of one build, or with `build`
- * "" of that which costs most, builds[0]. binary: the base name, as it is shown; "": any. */
+/* Instructions of a function and of the functions inlined into it, in one build; with `build` "",
+ * in the build that costs most, builds[0]. binary: the base name, as it is shown; "": any. */
 NODISCARD enum status query_code_places(const struct query_engine *q, const struct query_request *r,
 	struct str function, struct str binary, struct str build, struct arena *a,
 	struct query_places *out, struct err *e);
@@ -164,8 +166,8 @@ NODISCARD enum status query_code_places(const struct query_engine *q, const stru
 NODISCARD enum status query_pprof(const struct query_engine *q, const struct query_request *r,
 	struct buf *out, struct err *e);
 
-/* From the index, sorted; texts in `a`. Types: of the time range, whatever the selector. Labels:
- * only those with texts as values, as in Parca. */
+/* Lists from the index, sorted; the texts lie in `a`. The types are those of the time range; their
+ * selector is ignored. Labels are listed only if their values are texts, as in Parca. */
 NODISCARD enum status query_list_types(const struct query_engine *q, const struct query_request *r,
 	struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
 NODISCARD enum status query_list_labels(const struct query_engine *q, const struct query_request *r,
@@ -183,7 +185,7 @@ struct query_range_point {
 	uint32_t count;    /* samples */
 };
 struct query_range_series {
-	struct str *values; /* of the names, "" when absent */
+	struct str *values; /* one for each name, "" when absent */
 	struct query_range_point *points;
 	size_t point_count;
 };
@@ -196,16 +198,16 @@ struct query_range {
 	struct str sample_type, unit, period_type, period_unit;
 };
 /* The selector must name a type. r->limit: points wanted, where r->step_ns is 0. Without `by` a
- * delta type is one series, and a gauge comes by all its labels but those of samples. Everything
- * lies in `a`. */
+ * delta type is one series, and a gauge has a series for each set of its labels, but for labels of
+ * samples. Everything lies in `a`. */
 NODISCARD enum status query_range(const struct query_engine *q, const struct query_request *r,
 	const struct str *by, size_t by_count, struct arena *a, struct query_range *out,
 	struct err *e);
 
 #define QUERY_LABELS_MAX 16 /* to group by */
 
-/* The same of the stacks that `calls` and `frames` of the request keep. A step in which no stack is
- * kept has the value 0. E_LIMIT: more labels than these. */
+/* The same for only the stacks that `calls` and `frames` of the request keep. A step in which no
+ * stack is kept has the value 0. E_LIMIT: more than QUERY_LABELS_MAX labels. */
 NODISCARD enum status query_range_chosen(const struct query_engine *q,
 	const struct query_request *r, const struct str *by, size_t by_count, struct arena *a,
 	struct query_range *out, struct err *e);
@@ -219,7 +221,7 @@ struct query_side {
 
 #define QUERY_INNERMOST_MAX 64
 
-/* What makes two frames one besides the function: the fields of Parca's group_by. */
+/* By what frames are grouped, as well as by their function: the fields of Parca's group_by. */
 #define QUERY_BY_ADDRESS 0x1u
 #define QUERY_BY_MAPPING 0x2u
 #define QUERY_BY_FILE 0x4u
@@ -240,26 +242,27 @@ struct query_report_request {
 	const struct str *calls; /* stacks that begin with these functions, as in query_request */
 	uint32_t call_count;
 	unsigned by;                         /* QUERY_BY_… */
-	struct str labels[QUERY_LABELS_MAX]; /* not of a comparison */
+	struct str labels[QUERY_LABELS_MAX]; /* not for a comparison */
 	uint32_t label_count;
-	/* So many groups at most, the largest: what has none of the labels is one ("no NAME"), the
-	 * others are one more ("everything else"). 0: all, and what has none is in no group. Not of
-	 * a chart. */
+	/* Keep at most this many groups, the largest. Samples with none of the labels are one group
+	 * ("no NAME"); the groups left out are one more ("everything else"). 0: keep all groups;
+	 * samples with none of the labels are in no group. Not for a chart. */
 	uint32_t group_max;
 	bool chart; /* in the order of time */
 	/* For a chart: events of one stack in one step become one, at the begin of the step. 0: all
 	 * events stay. */
 	int64_t step_ns;
-	/* Of a pprof file without labels, for a compiler's optimization by profile: so many
-	 * locations of a stack, the innermost, and stacks that are then the same as one sample (0:
-	 * whole stacks; at most QUERY_INNERMOST_MAX); of the called function no line and address.
-	 */
+	/* For a pprof file without labels, which a compiler reads for profile-guided optimization.
+	 * innermost: keep this many innermost locations of each stack, and join stacks that are
+	 * then equal (0: whole stacks; at most QUERY_INNERMOST_MAX). plain_callee: leave out the
+	 * line and address of the called function.
+	 * */
 	uint32_t innermost;
 	bool plain_callee;
 	bool durations; /* a pprof file says how long its profiles took, unless by labels */
 	bool invert;
-	struct str sandwich;   /* "": none; the calls below a function whose name contains this (no
-				* case), with `invert` above it */
+	struct str sandwich;   /* "": none; else keep only the calls below a function whose name
+				  contains this (no case), or with `invert` the calls above it */
 	double trim;           /* calls at or below this share of their parent are left out */
 	uint32_t nodes_wanted; /* as in query_request */
 	samples_cancel_fn *cancel;
@@ -267,10 +270,10 @@ struct query_report_request {
 	int64_t deadline_ns; /* monotonic: E_TIMEOUT after it; 0: QUERY_TIME_MAX_NS from now */
 };
 
-/* What goes with each report. */
+/* Figures of each report. */
 struct query_report {
-	int64_t total;    /* of what the filters kept */
-	int64_t filtered; /* of what they did not */
+	int64_t total;    /* value of the stacks that the filters kept */
+	int64_t filtered; /* value of the stacks that they dropped */
 	int64_t trimmed;
 	int32_t height;
 	bool found; /* there was a sample, before all filters */
@@ -302,14 +305,14 @@ NODISCARD enum status query_flame_message(const struct query_engine *q,
 NODISCARD enum status query_report_pprof(const struct query_engine *q,
 	const struct query_report_request *r, struct buf *out, struct query_report *info,
 	struct err *e);
-/* The mapped files that occur, sorted, texts in `a`. */
+/* The mapped files of the stacks, sorted; the texts lie in `a`. */
 NODISCARD enum status query_mapping_files(const struct query_engine *q,
 	const struct query_report_request *r, struct arena *a, struct str **out, size_t *out_count,
 	struct err *e);
 
-/* The same queries with the answer as text for an HTTP body or a terminal. From QUERY_FOLDED on
- * they are for flame graphs (E_INVALID elsewhere): one line "root;…;leaf value" a stack; a page of
- * its own; speedscope's and the Firefox profiler's files. */
+/* The same queries with the answer as text for an HTTP body or a terminal. The formats from
+ * QUERY_FOLDED on are for flame graphs only (E_INVALID elsewhere): one line "root;…;leaf value" for
+ * each stack; a page of its own; files of speedscope and of the Firefox profiler. */
 enum query_format {
 	QUERY_JSON,
 	QUERY_TEXT,
@@ -334,10 +337,10 @@ NODISCARD enum status query_write_flame(const struct query_engine *q, const stru
 	enum query_format f, struct buf *out, struct err *e);
 NODISCARD enum status query_write_top(const struct query_engine *q, const struct query_request *r,
 	enum query_format f, struct buf *out, struct err *e);
-/* Two tables of query_top() compared by function, what changed most first. Limit, width and the
- * error of a side without samples are those of `side`. worse_above: some function's own share of
- * its side's total grew by more than this (E_NOTFOUND where a side has no samples); below 0: no
- * matter. */
+/* Compares two tables of query_top() by function; the functions that changed most come first.
+ * Limit, width and `required` are those of `side`. worse_above: the answer begins with "worse" if a
+ * function's own share of its side's total grew by more than this (E_NOTFOUND if a side has no
+ * samples); below 0: no such check. */
 NODISCARD enum status query_write_diff(const struct query_engine *q,
 	const struct query_request *side, const struct query_request *base, double worse_above,
 	enum query_format f, struct buf *out, struct err *e);

@@ -4,8 +4,7 @@
 
 #include <stdint.h>
 
-/* assets.c: the page, and the pages of docs/ for people, embedded by tools/embed.py. The last entry
- * of each table has no path. */
+/* The last entry of each table has no path. */
 struct server_asset {
 	const char *path; /* "/", "/assets/app-1a2b3c4d.js" */
 	const char *content_type;

@@ -12,7 +12,7 @@ struct server_call {
 	const struct query_engine *engine;
 	const struct net_request *r;
 	struct str tenant;
-	int64_t deadline_ns; /* monotonic: of all that one call asks the store */
+	int64_t deadline_ns; /* monotonic: of all queries to the store by one call */
 	struct arena a;
 	struct buf *out;
 	const char **content_type; /* of the response, for a call with more than one */
@@ -20,8 +20,8 @@ struct server_call {
 };
 typedef enum status server_call_fn(struct server_call *c);
 
-/* Calls fn, again where the store asks for it; fn appends to an empty c->out. Its failure, or an
- * answer beyond the limit, becomes the response. */
+/* Calls fn, and again while server_query_again() says so; fn appends to an empty c->out. A failure,
+ * or an answer beyond the limit, becomes the response. */
 void server_call_answer(
 	void *ctx, const struct net_request *r, struct net_response *out, server_call_fn *fn);
 /* E_NOMEM or E_LIMIT of the arena, with a sentence. */

@@ -7,16 +7,16 @@
 #include "server/state.h"
 
 /* debuginfod.c: the executable or debug file of a build id, if the client may have it. E_NOTFOUND:
- * there is none, or not for them. */
+ * there is none, or the client may not have it. */
 NODISCARD enum status server_build_file(struct server *s, const struct net_request *r,
 	const struct debuginfo_key *key, int *out_fd, struct err *e);
 
 /* debuginfo.c */
 
-/* The text of a source file as it was uploaded, or as another debuginfod server has it, appended to
- * `out`; *out_origin (may be NULL) is "upload" or "debuginfod". Their answer is waited for until
+/* Appends the text of a source file to `out`, from an upload or from another debuginfod server;
+ * *out_origin (may be NULL) is "upload" or "debuginfod". It waits for such a server until
  * `until_ns`, which is the deadline of all texts of one request: clock_monotonic_ns() +
- * SERVER_SOURCE_WAIT_NS. E_NOTFOUND: there is none; E_UNAVAILABLE: it may come later. */
+ * SERVER_SOURCE_WAIT_NS. E_NOTFOUND: there is no text; E_UNAVAILABLE: it may come later. */
 #define SERVER_SOURCE_WAIT_NS (5 * NS_PER_SEC)
 NODISCARD enum status server_source_text(const struct server *s, struct str tenant,
 	struct str build_id, struct str filename, int64_t until_ns, debuginfo_cancel_fn *cancel,

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* handlers: what answers each URL and RPC, and the protocols that bring samples; routes.c has the
- * table of them. Handlers run on net's threads; their ctx is the server where nothing else is said.
- */
+/* handlers: the handlers of each URL and RPC, and the protocols that bring samples; routes.c has
+ * the table of them. Handlers run on net's threads; their ctx is the server unless a comment says
+ * otherwise.
+ * */
 #pragma once
 
 #include "net/net.h"
 
 struct server_protocol;
 
-/* guard.c: POST /api/login makes a cookie of the credentials that it comes with; POST /api/logout
- * forgets it. */
+/* guard.c: POST /api/login answers with a cookie made from the request's credentials; POST
+ * /api/logout deletes it. */
 net_handler_fn server_handle_login;
 net_handler_fn server_handle_logout;
 

@@ -9,5 +9,5 @@
 /* handover.c */
 NODISCARD enum status server_handover_start(struct server *s, struct err *e);
 void server_handover_stop(struct server *s);
-/* The agent's last figures, when it has sent some. */
+/* Writes the agent's last figures, if it has sent some. */
 void server_handover_write_figures(struct server *s, struct buf *out);

@@ -6,11 +6,12 @@
 #include "net/net.h"
 #include "server/state.h"
 
-/* inlet.c: whose message it is, and ingest_batch_begin(). The text lies in the request. */
+/* inlet.c: finds the tenant of a message and calls ingest_batch_begin(). The tenant's text lies in
+ * the request. */
 NODISCARD enum status server_batch_begin(struct ingest_batch *b, const struct server_inlet *in,
 	const struct net_request *r, size_t message_bytes, struct err *e);
 
-/* inlet.c: the inlet of a protocol, made when it is asked for first. */
+/* inlet.c: the inlet of a protocol; the first call makes it. */
 NODISCARD enum status server_inlet_of(struct server *s, const struct server_protocol *p,
 	struct server_inlet **out, struct err *e);
 void server_inlets_close(struct server *s);

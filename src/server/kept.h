@@ -14,7 +14,7 @@ enum kept_kind { KEPT_PROFILE, KEPT_UPLOAD };
 #define KEPT_NAME_MAX 64 /* letters, digits, '.', '-', '_' */
 #define KEPT_LETTERS 22  /* random ones */
 #define KEPT_END_LETTERS 6
-/* The letters, those of an end or "-NAME", and a NUL. */
+/* The random letters, then the letters of the end or "-NAME", and a NUL. */
 #define KEPT_ID_BYTES (KEPT_LETTERS + 1 + KEPT_NAME_MAX + 1)
 
 struct kept {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp: the messages of a request of any signal. */
+/* otlp: reads and answers OTLP requests of all signals. */
 #pragma once
 
 #include "net/net.h"
@@ -7,17 +7,17 @@
 
 /* otlp.c */
 
-/* The message of a request of any signal, whatever it came in. */
+/* The message of a request of any signal, in protobuf or made of JSON. */
 struct server_otlp_body {
 	struct str message;
 	struct buf made; /* of JSON */
 	bool json;
-	bool bad_type; /* of the content */
+	bool bad_type; /* the content type is none of OTLP's */
 };
 NODISCARD enum status server_otlp_body_read(const struct net_request *r, const struct pb_desc *d,
 	struct server_otlp_body *out, struct err *e);
 void server_otlp_body_deinit(struct server_otlp_body *b);
-/* out->body, a message of `d`, as the sender wants it; or the failure. */
+/* Answers with out->body, a message of `d`, in the encoding of the request; or with the failure. */
 void server_otlp_answer(const struct net_request *r, const struct server_otlp_body *b,
 	const struct pb_desc *d, enum status st, const struct err *e, struct net_response *out);
 #define SERVER_OTLP_GRPC \

@@ -3,8 +3,9 @@
  * querier*.c only: what the calls of querier.v1 and /pyroscope/render share. Their selectors are
  * Prometheus': regular expressions are anchored, and the parts of a profile type are labels too
  * (__profile_type__, __name__, __type__, __unit__, __period_type__, __period_unit__). Their types
- * do not say whether they are deltas: of a type that is there both ways, the delta is meant. Counts
- * stay counts: the unit is that of the type. Texts lie in the request or in the call's arena.
+ * do not say whether they are deltas: if a type exists as a delta and as a gauge, the delta is
+ * meant. Counts stay counts: the unit is that of the type. Texts lie in the request or in the
+ * call's arena.
  */
 #pragma once
 
@@ -13,9 +14,10 @@
 #include "selector/selector.h"
 #include "server/call.h"
 
-/* A request to query by all of time. */
+/* A request to query, over all of time. */
 struct query_request querier_request(struct server_call *c, struct str selector);
-/* Milliseconds as they are asked for; both ends belong to the range. None at all: all of time. */
+/* Sets the range from the request's milliseconds; both ends belong to it. Both 0: nothing is
+ * changed. */
 void querier_set_range(struct query_request *q, int64_t start_ms, int64_t end_ms);
 
 #define QUERIER_TYPE_LABELS 6
@@ -26,12 +28,12 @@ struct str querier_type_part(const struct samples_type *t, struct str name, stru
 /* The n-th of the five words of a type's id, from 0; "": it has fewer. Its unit is the third. */
 struct str querier_type_word(struct str id, int n);
 struct str querier_type_unit(struct str id);
-/* A label's name as firn has it. */
+/* The name that firn has for a label. */
 struct str querier_plain_name(struct server_call *c, struct str name);
 
-/* The matchers of a selector: of labels, and of types. */
+/* The matchers of a selector, split into those of labels and those of types. */
 struct querier_filter {
-	struct selector parsed; /* anchored, of both */
+	struct selector parsed; /* anchored matchers of both */
 	struct selector_matcher types[SELECTOR_MATCHERS_MAX];
 	uint32_t type_count;
 	struct selector_matcher labels[SELECTOR_MATCHERS_MAX];
@@ -42,7 +44,7 @@ NODISCARD enum status querier_filter_read(
 void querier_filter_deinit(struct querier_filter *f);
 bool querier_type_fits(
 	struct server_call *c, const struct querier_filter *f, const struct samples_type *t);
-/* A selector of the filter's labels, of a type (NULL: of any), and of more matchers. */
+/* Writes a selector: the filter's labels, a type (NULL: any), and more matchers. */
 NODISCARD enum status querier_filter_text(struct server_call *c, const struct querier_filter *f,
 	const struct samples_type *t, const struct selector_matcher *more, uint32_t more_count,
 	struct str *out);
@@ -59,7 +61,7 @@ NODISCARD enum status querier_types_list(
 struct querier_selection {
 	struct query_request q;
 	bool found;  /* false: there is no such type, so the answer is empty */
-	bool chosen; /* some stacks only */
+	bool chosen; /* only some stacks are wanted */
 	struct pyroscope_calls calls;
 	struct frame_filter frames;
 	struct filter_condition conditions[PYROSCOPE_FRAME_NAMES_MAX];
@@ -86,7 +88,7 @@ NODISCARD enum status querier_select_steps(
 NODISCARD enum status querier_series_labels(
 	struct server_call *c, const struct query_request *q, struct str **out, size_t *out_count);
 
-/* Of the labels that the series has: the same, whatever other series there are. */
+/* A hash of the labels that the series has; it does not depend on other series. */
 uint64_t querier_series_hash(const struct str *names, const struct str *values, size_t count);
 struct str querier_id_write(struct server_call *c, int64_t time_ns, int64_t step_ns, uint64_t hash);
 /* Narrows q to the profile of that id, by its time and these matchers of its labels; *out_found
@@ -98,29 +100,29 @@ NODISCARD enum status querier_profile_select(struct server_call *c, struct str t
 
 /* ---- querier_profiles.c: single profiles and spans ---- */
 
-/* The values of one profile or span in one step of the request. */
+/* The value of one profile or span in one step of the request. */
 struct querier_point {
-	const struct str *values; /* of the names below */
+	const struct str *values; /* one for each of the names below */
 	uint32_t group_count;
 	int64_t bucket_ns; /* where the request's step begins */
 	int64_t time_ns;
 	int64_t value;
 };
-/* By groups, by step, the largest first. */
+/* Sorted by groups, then by step, then by value, the largest first. */
 struct querier_points {
 	struct querier_point *v;
 	size_t count;
-	struct str *names;  /* of groups, of series' labels, of spans */
-	size_t group_count; /* of the first */
-	size_t span_at;     /* where those of spans begin */
+	struct str *names;  /* first of groups, then of series' labels, then of spans */
+	size_t group_count; /* how many of them are of groups */
+	size_t span_at;     /* index of the first name of spans */
 	size_t name_count;
-	int64_t step_ns; /* the short one */
+	int64_t step_ns; /* the step in which samples of a series are one profile */
 	bool of_spans;
 };
 /* All profiles of a selection, or all its spans. Everything lies in the call's arena. */
 NODISCARD enum status querier_points_find(struct server_call *c, const struct query_request *q,
 	const struct str *groups, size_t group_count, bool of_spans, struct querier_points *out);
-/* How many there are of one group and step, from *out_first on. */
+/* How many points there are of one group and step; the first one's index is *out_first. */
 size_t querier_points_of(const struct querier_points *p, const struct str *values,
 	int64_t bucket_ns, size_t *out_first);
 /* types.v1.Exemplar. */

@@ -9,15 +9,15 @@
 
 /* call.c */
 
-/* So long a request waits for a worker. A refusal costs it its place among those that wait, so this
- * is near what the page (90 s) and the command line (120 s) give an answer; a client that leaves
- * before takes its request along. */
+/* How long a request waits for a worker. A refused request loses its place in the queue, so this is
+ * near the time that the page (90 s) and the command line (120 s) wait for an answer. A client that
+ * leaves earlier takes its request along. */
 #define SERVER_TURN_MAX_NS ((int64_t)60 * 1000000000)
-/* So long a query that has a worker waits for memory. */
+/* How long a query that has a worker waits for memory. */
 #define SERVER_MEMORY_TURN_MAX_NS ((int64_t)30 * 1000000000)
-/* Around each query: counted, timed; it waits its turn for memory as long as its client does, at
- * most SERVER_MEMORY_TURN_MAX_NS. server_query_end() always follows; while server_query_again()
- * says so, the answer is made anew. */
+/* Around each query: it is counted and timed, and waits for memory as long as its client waits for
+ * the answer, at most SERVER_MEMORY_TURN_MAX_NS. server_query_end() must always follow; while
+ * server_query_again() is true, the answer is made anew. */
 struct server_query {
 	struct server *s;
 	int64_t begun_ns;

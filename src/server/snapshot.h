@@ -8,6 +8,7 @@
 
 /* share.c */
 
-/* Keeps a gzipped profile.proto until `end_ns`; to `out` what POST /api/snapshots answers. */
+/* Keeps a gzipped profile.proto until `end_ns`; appends the answer of POST /api/snapshots to `out`.
+ */
 NODISCARD enum status server_snapshot(struct server *s, struct str tenant, struct str profile,
 	int64_t end_ns, struct buf *out, struct err *e);

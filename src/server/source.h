@@ -8,17 +8,17 @@
 
 #include <sys/stat.h>
 
-/* source.c: the answer of GET /api/source but for what all reports take from their parameters. */
+/* source.c */
 
 /* The source file of this path on this host, appended to `out`. False: there is none, or the client
- * may not have it. The caller has seen that symbols name it. */
+ * may not have it. The caller must have checked that symbols name it. */
 #define SERVER_HOST_SOURCE_BYTES_MAX ((size_t)4 << 20)
 bool server_host_source(const struct server *s, const struct net_request *r, struct str file,
 	struct buf *out, struct stat *out_stat);
 NODISCARD enum status server_source(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);
-/* The beginning of an answer with places in code, up to "builds" and its value. */
+/* Writes the beginning of an answer with places in code, up to "builds" and its value. */
 void server_write_places(const struct query_places *p, struct buf *b);
-/* code.c: the same of GET /api/instructions. */
+/* code.c: the answer of GET /api/instructions. */
 NODISCARD enum status server_instructions(struct server *s, const struct query_engine *engine,
 	const struct net_request *r, const struct query_request *q, struct buf *out, struct err *e);

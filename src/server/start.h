@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* start: what is made before the port is opened, and what a reload does. */
+/* start: steps before the port is opened, and the reload of the configuration. */
 #pragma once
 
 #include "net/net.h"
@@ -9,14 +9,16 @@
 /* server.c: reads the configuration again after SIGHUP. */
 void server_reload_if_wanted(struct server *s);
 
-/* What flags say of the port: address, hosts, TLS, and the guard. All else has its default. */
+/* Fills in what flags say about the port: address, hosts, TLS, and the guard. All else has its
+ * default. */
 void server_port_config(struct server *s, struct net_server_config *c);
 
-/* traces.c: before the port is opened, and what it is to be told of. */
+/* traces.c: to be called before the port is opened; sets in `c` what the port reports of each
+ * request. */
 NODISCARD enum status server_traces_open(
 	struct server *s, struct net_server_config *c, struct err *e);
 
-/* routes.c: every URL and RPC; s->routes, s->paths and s->services. */
+/* routes.c: makes s->routes (every URL and RPC), s->paths and s->services. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
 
 /* targets.c */

@@ -53,8 +53,8 @@ struct server_metrics {
 	SERVER_METRICS(METRIC_FIELD)
 };
 
-/* Lanes of requests (net.h): a report may wait long for memory, a batch for seconds; neither holds
- * up the others, nor what is cheap. */
+/* Lanes of requests (net.h). A report may wait long for memory, and a batch for seconds; neither
+ * may delay the other, nor cheap requests. */
 enum server_lane {
 	SERVER_LANE_OTHERS,
 	SERVER_LANE_WRITES,
@@ -63,11 +63,11 @@ enum server_lane {
 };
 static_assert(SERVER_LANE_REPORTS < NET_LANES, "a lane without workers");
 
-/* A protocol that brings samples: what rows of routes.c name. Its handlers get a server_inlet as
+/* A protocol that brings samples, as rows of routes.c name it. Its handlers get a server_inlet as
  * ctx: they know neither the server nor where samples go. */
 struct server_protocol {
 	struct ingest_protocol ingest;
-	/* What it keeps between messages: E_NOMEM. NULL: nothing. */
+	/* Makes the state that it keeps between messages (E_NOMEM). NULL: it keeps none. */
 	enum status (*open)(void **out_state);
 	void (*close)(void *state);
 };
@@ -98,7 +98,7 @@ struct server {
 	/* Set before `ready`, which handlers look at first. */
 	struct store *store;
 	atomic_bool admin_busy;     /* a request of the admin API is under way */
-	struct query_engine engine; /* over it */
+	struct query_engine engine; /* over the store */
 	struct debuginfo_uploads *uploads;
 	struct trace *trace;           /* NULL: no collector */
 	struct debuginfod *debuginfod; /* NULL: no other server is asked */
@@ -112,11 +112,11 @@ struct server {
 	int handover_stop_fd; /* while handover_runs */
 	pthread_t handover;
 	bool handover_runs;
-	struct lock notes_lock;   /* of the files of notes.c */
-	struct lock figures_lock; /* of the agent's own metrics: */
+	struct lock notes_lock;   /* guards the files of notes.c */
+	struct lock figures_lock; /* guards the agent's own metrics and page: */
 	struct buf figures;       /* empty: none came */
 	int64_t figures_at_ns;    /* monotonic */
-	struct buf page;          /* its status page, likewise; empty: none came */
+	struct buf page;          /* the agent's status page; empty: none came */
 	int64_t page_at_ns;
 	struct server_metrics metrics;
 };

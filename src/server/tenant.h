@@ -5,7 +5,8 @@
 #include "net/net.h"
 #include "server/state.h"
 
-/* tenant.c: whose samples the request is about; the text lies in it. E_INVALID names the header. */
+/* tenant.c: the tenant whose samples the request is about; its text lies in the request. E_INVALID
+ * names the header. */
 NODISCARD enum status server_tenant_by(
 	const char *header, const struct net_request *r, struct str *out, struct err *e);
 NODISCARD enum status server_tenant(
