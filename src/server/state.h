@@ -19,8 +19,10 @@
 #define SERVER_METRICS(X)                                                                       \
 	X(otlp_requests, COUNTER, "firn_otlp_requests_total",                                   \
 		"Requests of OTLP's traces, logs and metrics.")                                 \
-	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total", "Bytes of these, decompressed.")        \
-	X(otlp_failed, COUNTER, "firn_otlp_failed_total", "Of these requests, refused ones.")   \
+	X(otlp_bytes, COUNTER, "firn_otlp_bytes_total",                                         \
+		"Bytes of OTLP requests for traces, logs and metrics, decompressed.")           \
+	X(otlp_failed, COUNTER, "firn_otlp_failed_total",                                       \
+		"OTLP requests for traces, logs and metrics that were refused.")                \
 	X(otlp_spans, COUNTER, "firn_otlp_ignored_total{signal=\"spans\"}",                     \
 		"Items of other signals, acknowledged and not kept.")                           \
 	X(otlp_logs, COUNTER, "firn_otlp_ignored_total{signal=\"logs\"}",                       \
@@ -35,9 +37,9 @@
 	X(shared_dropped, COUNTER, "firn_shared_profiles_dropped_total",                        \
 		"Shared profiles that gave way to younger ones.")                               \
 	X(debuginfod_sent, COUNTER, "firn_debuginfod_answers_total{result=\"sent\"}",           \
-		"Questions for a file by its build id.")                                        \
+		"Requests for a file by its build id, as a debuginfod server.")                 \
 	X(debuginfod_refused, COUNTER, "firn_debuginfod_answers_total{result=\"refused\"}",     \
-		"Questions for a file by its build id.")                                        \
+		"Requests for a file by its build id, as a debuginfod server.")                 \
 	X(query_ns, SECONDS, "firn_query_seconds_total", "Time spent on queries.")              \
 	X(handover_files, COUNTER, "firn_handover_files_total",                                 \
 		"Executables taken from the agent.")                                            \

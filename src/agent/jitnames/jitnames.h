@@ -63,7 +63,7 @@ struct jitnames_name {
 	X(missed, COUNTER, "firn_agent_jit_frames_unnamed_total", "Frames of such code without a name, so far.") \
 	X(read, COUNTER, "firn_agent_jit_read_bytes_total", "Bytes of perf maps, jitdumps and objects for debuggers read.") \
 	X(bad, COUNTER, "firn_agent_jit_bad_total", "Lines and records that say nothing.")     \
-	X(refused, COUNTER, "firn_agent_jit_refused_total", "Names left out: a process has too many.") \
+	X(refused, COUNTER, "firn_agent_jit_refused_total", "Names left out because a process has too many.") \
 	X(evicted, COUNTER, "firn_agent_jit_evicted_total", "Processes forgotten for room.")
 /* clang-format on */
 struct jitnames_metrics {
