@@ -23,5 +23,5 @@ struct objfile {
 	char build_id[2 * OBJFILE_BUILD_ID_MAX + 1];
 };
 
-/* Fill obj->build_id from the notes; "" where there is none. Broken notes are no error. */
+/* Fills obj->build_id from the notes; "": they have none. Broken notes are no error. */
 void objfile_build_id_load(struct objfile *obj);

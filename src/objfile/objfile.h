@@ -55,10 +55,10 @@ struct objfile;
 NODISCARD enum status objfile_open_fd(
 	int fd, const char *name, struct objfile **out, struct err *e);
 NODISCARD enum status objfile_open(const char *path, struct objfile **out, struct err *e);
-/* Over bytes in memory that stay valid (the vDSO, tests, fuzzing). */
+/* Opens bytes in memory, which must stay valid (the vDSO, tests, fuzzing). */
 NODISCARD enum status objfile_open_bytes(
 	const void *bytes, size_t len, const char *name, struct objfile **out, struct err *e);
-/* Over a file that the caller reads for us; `read` fills all of `out`, or says why not. `ctx`
+/* Opens a file that the caller reads for us; `read` fills all of `out`, or says why not. `ctx`
  * stays the caller's, and is used until objfile_close(). */
 typedef enum status objfile_read_fn(
 	void *ctx, uint64_t offset, void *out, size_t len, struct err *e);
@@ -91,11 +91,11 @@ NODISCARD enum status objfile_read(
 
 /* Lower-case hex of the GNU build id, with a NUL; "" when the file has none. */
 const char *objfile_build_id(const struct objfile *obj);
-/* What stands for the build id where there is none: "x" and the 32 hex digits of XXH3-128 over the
- * first and last 4 KiB and the size. A file without a build id adds 64 blocks of 16 KiB from all
- * over it. */
+/* An id made of the content, for use where there is no build id: "x" and the 32 hex digits of
+ * XXH3-128 over the first and last 4 KiB and the size; in a file without a build id also over 64
+ * blocks of 16 KiB from all over it. */
 NODISCARD enum status objfile_content_id(const struct objfile *obj, char out[40], struct err *e);
 
-/* By PT_LOAD; false when no segment holds it. */
+/* Converts by the PT_LOAD segments; false if no segment has it. */
 bool objfile_vaddr_of(const struct objfile *obj, struct fileoff off, struct vaddr *out);
 bool objfile_fileoff_of(const struct objfile *obj, struct vaddr addr, struct fileoff *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * internal: what the files of runtimes/ share: symbols by their names, and what each runtime gives
- * to find.c.
+ * internal: what the files of runtimes/ share: symbols by their names, and the functions by which
+ * find.c finds each runtime.
  */
 #pragma once
 
@@ -9,12 +9,13 @@
 
 struct runtime_symbol {
 	const char *name;
-	uint64_t address; /* 0: it is not there, or (with a size) the first variable of threads */
+	uint64_t address; /* 0: not found, or (with a size) the first thread-local variable */
 	uint64_t size;
 };
 
-/* Fills in those of `wanted` that are still missing and defined in the section of this type
- * (SHT_DYNSYM, SHT_SYMTAB), by one pass over it; of several of one name the first. */
+/* Reads the section of this type (SHT_DYNSYM, SHT_SYMTAB) once, and fills in each entry of `wanted`
+ * that is still missing and defined there. If several symbols have the same name, the first one
+ * counts. */
 NODISCARD enum status symbols_find(const struct objfile *obj, uint32_t section_type,
 	struct runtime_symbol *wanted, uint32_t count, struct err *e);
 
@@ -22,39 +23,42 @@ NODISCARD enum status symbols_find(const struct objfile *obj, uint32_t section_t
 NODISCARD enum status bytes_at(
 	const struct objfile *obj, uint64_t address, void *out, size_t len, struct err *e);
 
-/* Where the segment of code lies that has the byte at `text`, and from there the variable:
- * text_from, text_bytes and delta of a record. E_INVALID: no segment of code has it. */
+/* Finds the code segment that has the byte at `text`, and the distance of the variable from it:
+ * fills in text_from, text_bytes and delta of a record. E_INVALID: no code segment has that byte.
+ */
 NODISCARD enum status place_root(const struct objfile *obj, uint64_t variable, uint64_t text,
 	struct runtime_record *out, struct err *e);
 
 enum status hotspot_find(const struct objfile *obj, struct runtime_record *out, struct err *e);
-/* Where its code lies in the file: from, to; both stay as they are where that is not known. */
+/* Where a function's code lies in the file: from, to. Both are left unchanged if that is not known.
+ */
 void place_function(
 	const struct objfile *obj, const struct runtime_symbol *symbol, uint32_t out[2]);
 
 /* The same of a function's cold part, in a file that has no name for it. */
 void place_cold(const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
 
-/* Where the longest function is that this one calls, if it has 4 KiB at least; else `out` stays. */
+/* Where the longest function lies that this one calls, if it has at least 4 KiB; else `out` is left
+ * unchanged. */
 void place_largest_callee(
 	const struct objfile *obj, const struct runtime_symbol *of, uint32_t out[2]);
 
-/* The longest function that this one leads to by `calls` calls at most (each may be a jump that
- * leaves its function), if it has 4 KiB at least. address 0: there is none. */
+/* The longest function that can be reached from this one by at most `calls` calls (each may also be
+ * a jump out of its function), if it has at least 4 KiB. address 0: there is none. */
 struct runtime_symbol largest_called(
 	const struct objfile *obj, const struct runtime_symbol *of, unsigned calls);
 
-/* What this function calls into, elsewhere than at its first byte: code of `least` bytes at least
- * with call frame information of its own. address 0: there is none. */
+/* Code that this function calls at another place than its first byte: at least `least` bytes, with
+ * call frame information of its own. address 0: there is none. */
 struct runtime_symbol called_inside(
 	const struct objfile *obj, const struct runtime_symbol *of, uint64_t least);
 
-/* How long the function is that begins at `address`, by the index of call frame information; 0:
- * none does. */
+/* The length of the function that begins at `address`, by the index of call frame information; 0:
+ * no function begins there. */
 uint64_t function_bytes(const struct objfile *obj, uint64_t address);
 
-/* The bytes that follow `prefix` where it is first in a section, up to a byte that is none of a
- * version's ("8.2.36"), with a NUL. E_NOTFOUND: it is not there. */
+/* The version ("8.2.36") that follows the first `prefix` in a section: it ends at the first byte
+ * that no version has, and gets a NUL. E_NOTFOUND: the section has no such prefix. */
 NODISCARD enum status version_in_section(const struct objfile *obj, const char *section,
 	const char *prefix, char out[16], struct err *e);
 /* The same among the file's constants. */
@@ -71,9 +75,9 @@ struct v8_builtins {
 };
 bool v8_builtins_find(const struct objfile *obj, struct v8_builtins *out);
 
-/* Where Erlang's emulator has the descriptor of its JIT code, in a file without a name for it: by
- * an instruction that tells a debugger of new code, whose address goes to `code`. False: it was not
- * found. */
+/* Finds the descriptor of the JIT code in Erlang's emulator, in a file without a symbol for it. It
+ * is found by an instruction that tells a debugger of new code, whose address goes to `code`.
+ * False: it was not found. */
 bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code);
 
 enum status v8_find(const struct objfile *obj, struct runtime_record *out, struct err *e);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runtimes: language runtimes in ELF files, and what is made of their own data: which runtime a
- * file holds, in which version, where its structures are; lines of its instructions; its texts.
+ * runtimes: finds language runtimes in ELF files (which runtime, in which version, where its
+ * structures are), and decodes their data: lines of instructions, and texts.
  *
  * Layer 3 (may use base, objfile). Thread safety: no state.
  *
- * To add a runtime:
- *   record.h             its number, and the layout that the walk needs
- *   <name>.c             finds it in a file; a row in the table of find.c
- *   agent/bpf/<name>.h   its walk; a case in the dispatch of agent/bpf/runtimes.h
- *   lines, texts         here, where it has its own
+ * To add a runtime: record.h             its number, and the layout that the walk needs <name>.c
+ * finds it in a file; a row in the table of find.c agent/bpf/<name>.h   its walk; a case in the
+ * dispatch of agent/bpf/runtimes.h lines, texts         here, where it has its own
  * docs/extending.md has the other places: its kind of frame, its flags, its tests.
  */
 #pragma once
@@ -19,11 +17,11 @@
 #include "objfile/objfile.h"
 #include "runtimes/record.h"
 
-/* Symbols of one table that are looked at; a file with a larger one is refused (E_LIMIT). */
+/* Symbols of one table; a file with a larger table is refused (E_LIMIT). */
 #define RUNTIMES_SYMBOLS_MAX (1u << 19)
 /* Bytes of their names. */
 #define RUNTIMES_NAMES_BYTES_MAX ((size_t)32 << 20)
-/* Of constants that are searched for a version. */
+/* Bytes of constants that are searched for a version. */
 #define RUNTIMES_CONSTANTS_BYTES_MAX ((size_t)32 << 20)
 
 /* "cpython"; "" for none. As frame kinds have it (profile.h). */
@@ -43,24 +41,24 @@ NODISCARD enum status runtimes_find(
 bool cpython_line(uint16_t version, uint32_t first_line, struct str table, uint32_t index,
 	uint32_t *out_line);
 
-/* The name of a function as people read it in its language, as UTF-8, appended: `text` has its
- * owner's in its first `owner_bytes`; `form` is an enum runtime_form. Names that a runtime ends by
- * a zero byte end there. */
+/* Appends the name of a function as people read it in its language, as UTF-8. The first
+ * `owner_bytes` of `text` are the name of its owner, the rest its own; `form` is an enum
+ * runtime_form. If the runtime ends names by a zero byte, the name ends there. */
 void runtimes_name(struct buf *out, unsigned kind, unsigned form, size_t owner_bytes,
 	struct str text, unsigned character_bytes);
-/* The same of a function of Lua, by its form, its file and the line it begins at. */
+/* The same for a function of Lua, from its form, its file and the line where it begins. */
 void lua_name(struct buf *out, unsigned form, struct str file, uint32_t first_line);
-/* What is added to a text at most. */
+/* Bytes that this adds to a text at most. */
 #define RUNTIMES_NAME_MORE_BYTES_MAX 32
 #define RUNTIMES_NAME_PLACED_BYTES 1024
-/* The same with its place, where several functions of a file have this name and the language's own
- * profiler tells them apart so: "(anonymous) app.js:24". `name` itself where it stands alone,
- * `first_line` is 0, or that is too long; else in `out`. */
+/* The name with its place ("(anonymous) app.js:24") if several functions of a file may have this
+ * name and the language's own profiler tells them apart like that; then it lies in `out`. Else
+ * `name` itself: also if `first_line` is 0, or the result would be too long. */
 struct str runtimes_name_placed(unsigned kind, struct str name, struct str file,
 	uint32_t first_line, char out[RUNTIMES_NAME_PLACED_BYTES]);
 
 /* Characters of 1, 2 or 4 bytes each (Latin-1, UCS-2, UCS-4), or RUNTIME_TEXT_UTF8, as UTF-8,
- * appended. What is no character becomes U+FFFD, control characters '?'. False: there is no such
+ * appended. An invalid character becomes U+FFFD, a control character '?'. False: there is no such
  * size. */
 bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
 
@@ -70,11 +68,11 @@ bool runtimes_text(struct buf *out, struct str bytes, unsigned character_bytes);
  * it. */
 bool hotspot_line(uint16_t version, struct str table, uint32_t index, uint32_t *out_line);
 
-/* Label `i` of those of a goroutine, which were told as `table`: appended as UTF-8. False: there is
- * none, or no memory. */
+/* Appends label `i` of a goroutine as UTF-8; `table` is what the BPF program sent. False: there is
+ * no such label, or no memory. */
 bool runtimes_label(struct str table, uint32_t i, struct buf *name, struct buf *value);
 
-/* Where a file has OpenTelemetry's variable of each thread, `otel_thread_ctx_v1`. `at`: a distance
+/* Where a file has OpenTelemetry's thread-local variable `otel_thread_ctx_v1`. `at`: a distance
  * from the thread pointer (FIXED), or an address in the file. False: it has none. Source: OTEP
  * 4947; psABI x86-64, relocation types. */
 struct runtimes_thread_context {
@@ -96,8 +94,8 @@ void hotspot_name(struct buf *out, struct str name, struct str file);
 /* The name of a stub, up to a NUL. */
 void hotspot_stub_name(struct buf *out, struct str name);
 
-/* What is told of a function of V8 (struct v8_told and its table). Positions count characters from
- * the beginning of its script's source. */
+/* What the BPF program sent about a function of V8 (struct v8_told and its table). Positions count
+ * characters from the beginning of its script's source. */
 struct v8_function {
 	uint16_t version;    /* as in runtime_record */
 	uint64_t source;     /* the number of the source's first piece */
@@ -105,8 +103,7 @@ struct v8_function {
 	uint32_t begin, end; /* of the function */
 	struct str table;    /* of places */
 	bool is_cut;         /* there is more of it */
-};
-/* False: where it is in its source is not told. `out->table` points into `told`. */
+}; /* False: its place in the source was not sent. `out->table` points into `told`. */
 bool v8_function_told(uint16_t version, struct str told, struct v8_function *out);
 /* Where in the source the instruction is, `index` bytes from the function's first one. False: the
  * table does not say it. */
@@ -116,12 +113,12 @@ bool v8_newlines(struct buf *out, struct str text, unsigned character_bytes);
 /* How many of them are before a character of the piece. */
 uint32_t v8_newlines_before(struct str newlines, uint32_t character);
 
-/* What is told of a piece of code that V8 has made of a function and of others that it calls
- * (struct v8_code_told and what follows it). */
+/* What the BPF program sent about machine code that V8 made of a function and of functions that it
+ * calls (struct v8_code_told and what follows it). */
 struct v8_code {
 	uint16_t version;
 	uint64_t function;
-	uint32_t functions; /* that were put into it */
+	uint32_t functions; /* how many were inlined */
 	struct str numbers, inlining, table;
 	bool is_cut;
 };
@@ -131,7 +128,7 @@ struct v8_code_frame {
 	uint32_t character; /* V8_CHARACTER_NONE: not known */
 };
 #define V8_CHARACTER_NONE UINT32_MAX
-/* More frames of one place are left out: the outer ones but the outermost. */
+/* Frames of one place. If there are more, outer ones are left out, but not the outermost. */
 #define V8_CODE_FRAMES_MAX 16
 bool v8_code_told(uint16_t version, struct str told, struct v8_code *out);
 /* The frames of an instruction, `index` bytes from the code's first one, the innermost first; how

@@ -28,7 +28,7 @@ struct cfi_section {
 struct cfi_registers {
 	uint64_t sp;
 	uint64_t fp;
-	uint64_t bx; /* one more that a CFA may be found by: rbx; CFI_NO_REGISTER */
+	uint64_t bx; /* one more register that a CFA may be found by: rbx; CFI_NO_REGISTER */
 };
 #define CFI_NO_REGISTER UINT64_MAX
 
@@ -80,7 +80,7 @@ struct cfi_fde {
 
 struct cfi_entry {
 	size_t offset; /* of its length field */
-	size_t body;   /* of what follows the CIE id or pointer */
+	size_t body;   /* offset of the bytes that follow the CIE id or pointer */
 	size_t end;    /* where the next entry begins */
 	bool is_cie;
 	size_t cie_offset; /* of an FDE */
@@ -97,11 +97,11 @@ enum { DW_EH_PE_SLEB128 = 0x09, DW_EH_PE_SDATA2 = 0x0a, DW_EH_PE_SDATA4 = 0x0b }
 enum { DW_EH_PE_SDATA8 = 0x0c, DW_EH_PE_PCREL = 0x10, DW_EH_PE_TEXTREL = 0x20 };
 enum { DW_EH_PE_DATAREL = 0x30, DW_EH_PE_ALIGNED = 0x50 };
 
-/* Read the entry at *offset and move *offset behind it. False at the end; *broken is set when the
- * end is not where it should be: an entry passes it, so nothing behind it can be found. */
+/* Read the entry at *offset and move *offset behind it. False at the end. *broken is set if an
+ * entry passes the end of the section, so that nothing behind it can be found. */
 bool cfi_next_entry(
 	const struct cfi_section *s, size_t *offset, struct cfi_entry *out, bool *broken);
-/* E_INVALID: broken or of a version or augmentation that is not known. */
+/* E_INVALID: it is broken, or its version or augmentation is not known. */
 NODISCARD enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers *regs,
 	size_t offset, struct cfi_cie *out);
 NODISCARD enum status cfi_read_fde(const struct cfi_section *s, const struct cfi_entry *entry,
@@ -127,5 +127,5 @@ struct cfi_rows {
 
 void cfi_rows_begin(struct cfi_rows *rows, const struct cfi_section *s,
 	const struct cfi_registers *regs, const struct cfi_cie *cie, const struct cfi_fde *fde);
-/* False when there is no more: the whole FDE has been given, or `failed`. */
+/* False if there are no more rows: the FDE has ended, or `failed` is set. */
 bool cfi_rows_next(struct cfi_rows *rows);

@@ -11,7 +11,7 @@
 #include "unwind/pages.h"
 #include "unwind/work.h"
 
-/* So much of a function that switches stacks is looked at. */
+/* Bytes that are read of a function that switches stacks. */
 #define GOLANG_CODE_BYTES_MAX 512
 
 struct golang;
@@ -21,8 +21,8 @@ struct golang_function {
 	uint64_t end;
 };
 
-/* E_NOTFOUND: no program of Go (of a version that is known). `work` stays the caller's; what is
- * looked at here and below counts, and where it is enough everything is broken. */
+/* E_NOTFOUND: not a Go program, or not of a known version. `work` stays the caller's; the functions
+ * below count in it, and once its limit is reached they say that everything is broken. */
 NODISCARD enum status golang_open(
 	const struct objfile *obj, struct work *work, struct golang **out, struct err *e);
 void golang_close(struct golang *g); /* NULL is fine */
@@ -31,6 +31,6 @@ uint32_t golang_count(const struct golang *g);
 bool golang_function(struct golang *g, uint32_t index, struct golang_function *out);
 /* A signal frame: its rows begin one byte early. */
 bool golang_is_signal(struct golang *g, uint32_t index);
-/* Rows of function number `index`, from file offset `begin` up to `end`. False: its table is
- * broken; the rows up to there stand. */
+/* Adds rows of function number `index`, from file offset `begin` up to `end`. False: its table is
+ * broken; rows before the broken place stay. */
 bool golang_put(struct golang *g, uint32_t index, uint64_t begin, uint64_t end, struct pages *out);

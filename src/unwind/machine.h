@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * machine: what differs between x86-64 and arm64 when call frame information, and code without any,
- * is made into rules. Private to unwind/. Each machine is one file of its own; the steps that
- * follow the rules are in step.c.
+ * machine: what differs between x86-64 and arm64 when rules are made from call frame information,
+ * or from code without any. Private to unwind/. Each machine has a file of its own; step.c follows
+ * the rules.
  */
 #pragma once
 
@@ -22,8 +22,9 @@ struct unwind_machine {
 	uint16_t elf; /* EM_… */
 	const struct cfi_registers *registers;
 	size_t sigreturn_bytes_max;
-	int16_t called_cfa_off; /* of the CFA from sp at a function's first byte */
-	/* A row of call frame information. with_bx: say also where registers->bx is. */
+	int16_t called_cfa_off; /* distance of the CFA from sp at a function's first byte */
+	/* The rule for a row of call frame information. with_bx: the rule also says where
+	 * registers->bx is. */
 	struct unwind_rule (*rule)(const struct cfi_state *state, bool is_signal, bool with_bx);
 	/* Does the row find its CFA by registers->bx? */
 	bool (*needs_bx)(const struct cfi_state *state);
@@ -34,8 +35,8 @@ struct unwind_machine {
 	 * there on. False: the code does not look like libgcc's. */
 	bool (*find_context)(
 		const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule);
-	/* Is it the function that a context of makecontext() returns to, and whose caller is none?
-	 * NULL: not known for this machine. */
+	/* Is it the outermost function of a context made by makecontext(), to which its function
+	 * returns? NULL: not known for this machine. */
 	bool (*is_context_start)(const uint8_t *code, size_t len);
 	/* Does it make a thread, and call its function with a frame pointer of zero? Set where
 	 * is_context_start is. */
@@ -44,15 +45,17 @@ struct unwind_machine {
 	ptrdiff_t (*find_sigreturn)(const uint8_t *code, size_t len, size_t *out_len);
 	/* Does code begin as a program's entry does, which takes its arguments from the stack? */
 	bool (*is_entry)(const uint8_t *code, size_t len);
-	/* How much of code that begins with an entry is the entry's. NULL: not for this machine. */
+	/* How many bytes of code that begins with an entry belong to the entry. NULL: not for this
+	 * machine. */
 	size_t (*entry_bytes)(const uint8_t *code, size_t len);
-	/* Rows of code that linkers and start files make without information, by the name of its
-	 * section and how it begins; ascending, the first one at 0. 0: not known. */
+	/* Rows of code that linkers and start files add without unwind information, known by the
+	 * name of its section and how it begins; ascending, the first one at 0. Returns how many;
+	 * 0: not known. */
 	uint32_t (*section_rows)(struct str section, const uint8_t *code, size_t len,
 		struct machine_row out[MACHINE_ROWS_MAX]);
 	/* Rows of code without any information, found by reading it; offsets ascend. Returns how
-	 * many bytes were read: up to a function that goes on behind the end, or all, if `is_last`.
-	 * NULL: not for this machine. */
+	 * many bytes were read: up to a function that does not end in `code`; all of them, if
+	 * `is_last`. NULL: not for this machine. */
 	size_t (*code_rows)(
 		const uint8_t *code, size_t len, bool is_last, machine_row_fn *put, void *ctx);
 };

@@ -43,8 +43,8 @@ enum unwind_cfa {
 	UNWIND_CFA_UNSUPPORTED = 9,   /* information is there, but not of a form we can follow */
 	/* sp + 8 * ((u16)cfa_off + 65536 * ra_off): a frame larger than SP can say */
 	UNWIND_CFA_SP_WORDS = 10,
-	/* register number ra_off (DWARF's) + cfa_off; where it is known: in the interrupted frame,
-	 * and rbx further up, as far as `fp` tells where it is */
+	/* register number ra_off (DWARF's) + cfa_off. All registers are known in the interrupted
+	 * frame; further up only rbx, as long as `fp` tells where it is */
 	UNWIND_CFA_REGISTER = 11,
 	UNWIND_CFA_RA_REGISTER = 12, /* sp + cfa_off, return address in register ra_off */
 	UNWIND_CFA_SWITCH = 13,      /* fp + cfa_off, which may lie on another stack */
@@ -141,14 +141,14 @@ UNWIND_INLINE __u64 unwind_rule_words_cfa(const struct unwind_rule *rule, __u64 
 	return sp + 8 * ((__u64)(__u16)rule->cfa_off + ((__s64)rule->ra_off << 16));
 }
 
-/* Where ra_off is what its name says; else the return address lies below the CFA. */
+/* ra_off, if that is where the return address is; else the return address lies below the CFA. */
 UNWIND_INLINE __s64 unwind_rule_ra_off(const struct unwind_rule *rule)
 {
 	int is_plain = rule->cfa == UNWIND_CFA_SP || rule->cfa == UNWIND_CFA_FP;
 	return is_plain && (rule->fp & UNWIND_BX_MASK) != UNWIND_BX_SAVED ? rule->ra_off : -8;
 }
 
-/* A helper that has put nothing on the stack leaves the registers alone by which its caller,
+/* A helper that has put nothing on the stack has not changed the registers by which its caller,
  * assembly as well, finds its frame. `is_exact`: this is the interrupted frame. */
 UNWIND_INLINE int unwind_rule_keeps_registers(const struct unwind_rule *rule, int is_exact)
 {
@@ -167,7 +167,7 @@ UNWIND_INLINE int unwind_rule_may_end(
 
 /* What a step reads of the memory of a process, for both walkers. */
 
-/* The caller's frame pointer is read from memory: where. */
+/* Whether the caller's frame pointer is read from memory, and from which address. */
 UNWIND_INLINE int unwind_rule_reads_fp(const struct unwind_rule *rule)
 {
 	__u32 kind = rule->fp & UNWIND_FP_MASK;
@@ -221,7 +221,7 @@ UNWIND_INLINE __u64 unwind_rule_early_bytes(const struct unwind_rule *rule, int 
 	return is_early && !is_exact;
 }
 
-/* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing known of this page. */
+/* Where a page's blob lies in kernel memory. 8 bytes; all zero: nothing is known of this page. */
 struct unwind_page {
 	__u16 chunk; /* 64 KiB chunk: slab << SLAB_CHUNK_SHIFT (agent/bpf/layout.h) | chunk in slab
 		      */

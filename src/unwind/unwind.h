@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unwind: `.eh_frame` of an ELF file to the paged table of rule.h.
+ * unwind: makes the paged table of rule.h from `.eh_frame` of an ELF file.
  *
- * Layer 3 (may use base, codec, objfile). Nothing here trusts the file. An
- * unwind_table is immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V
- * ABI x86-64, AAPCS64.
+ * Layer 3 (may use base, codec, objfile). Nothing here trusts the file. An unwind_table is
+ * immutable once built. Source: DWARF 5 section 6.4, LSB 5.0 (.eh_frame), System V ABI x86-64,
+ * AAPCS64.
  */
 #pragma once
 
@@ -14,11 +14,12 @@
 #include "objfile/objfile.h"
 #include "unwind/rule.h"
 
-/* Rows of one file; beyond them the rest of the file has no information, and that is counted. */
+/* Rows of one file. If there are more, the rest of the file has no information, and that is
+ * counted. */
 #define UNWIND_ROWS_MAX (16u << 20)
 /* .eh_frame of one file; a longer one is refused with E_LIMIT. */
 #define UNWIND_SECTION_BYTES_MAX ((size_t)256 << 20)
-/* Functions of one file; those behind are left out, and counted as bad_fdes. */
+/* Functions of one file; further ones are left out, and counted as bad_fdes. */
 #define UNWIND_FDES_MAX (4u << 20)
 /* Work for one file, in units of about a byte that is read: a fixed amount, and more for each byte
  * of its call frame information and of .gopclntab. Real files need 1 to 3 a byte. A file that needs
@@ -29,7 +30,7 @@
 #define UNWIND_BUILD_BYTES_MAX ((uint64_t)256 << 20)
 
 struct unwind_table_page {
-	const uint8_t *blob; /* NULL and 0 where no row is */
+	const uint8_t *blob; /* NULL, and blob_len 0: the page has no rows */
 	uint32_t blob_len;
 	uint16_t rule_count;
 	uint16_t row_count; /* 0: dense */
@@ -43,7 +44,7 @@ struct unwind_table {
 	uint64_t row_count;
 	uint64_t fde_count;
 	uint64_t unsupported_rows; /* rows whose rule is UNWIND_CFA_UNSUPPORTED */
-	uint64_t bad_fdes;         /* entries left out (from where they are broken) */
+	uint64_t bad_fdes;         /* entries that were left out, from their broken place on */
 	void *memory;              /* owns the blobs */
 };
 
@@ -58,8 +59,8 @@ struct unwind_build {
 	uint64_t work; /* out: units, on failure too */
 };
 
-/* E_NOTFOUND: the file has no call frame information. E_INVALID: it has, but not one entry of it is
- * usable. E_UNSUPPORTED: of another machine than x86-64 and arm64. E_LIMIT: it takes more work or
+/* E_NOTFOUND: the file has no call frame information. E_INVALID: it has some, but no entry is
+ * usable. E_UNSUPPORTED: the machine is neither x86-64 nor arm64. E_LIMIT: it takes more work or
  * memory than it may. */
 NODISCARD enum status unwind_table_build(
 	const struct objfile *obj, struct unwind_table **out, struct err *e);
@@ -73,7 +74,7 @@ struct unwind_rule unwind_table_find(const struct unwind_table *t, uint64_t file
 /* The same in one page: an offset in it, below UNWIND_BLOB_BYTES_MAX. */
 struct unwind_rule unwind_page_find(const struct unwind_table_page *page, uint32_t offset);
 
-/* Of all that a table says; equal tables have equal ones. */
+/* A hash of all that a table says; equal tables have equal hashes. */
 struct hash128 unwind_table_hash(const struct unwind_table *t);
 
 /* ---- one step up a stack that is at hand in memory ---- */
@@ -82,11 +83,11 @@ struct hash128 unwind_table_hash(const struct unwind_table *t);
 
 struct unwind_frame {
 	uint64_t pc;
-	uint32_t known; /* bit i: registers[i] is that of this frame */
+	uint32_t known; /* bit i: registers[i] is known for this frame */
 	bool is_exact;  /* interrupted at pc: look pc up, not pc - 1 */
 	bool is_guess;  /* pc comes from a frame pointer: it must lie in executable memory */
-	/* arm64: of an address of user space (36 to 52, by the kernel's configuration; 0: 48). A
-	 * return address may be signed in the bits above. */
+	/* arm64: bits of an address of user space (36 to 52, by the kernel's configuration; 0: 48).
+	 * The bits above may hold a return address' signature. */
 	uint8_t address_bits;
 	uint64_t registers[UNWIND_REGISTERS];
 };
@@ -104,7 +105,7 @@ enum unwind_step {
 	UNWIND_STEP_ZERO,
 };
 
-/* A word of the stack; false: it is not at hand. */
+/* Reads a word of the stack; false: it is not in memory. */
 typedef bool unwind_read_fn(void *ctx, uint64_t address, uint64_t *out);
 
 /* Steps from a frame to its caller by the rule at its pc, as agent/bpf/walk.h does in the kernel,
@@ -112,7 +113,8 @@ typedef bool unwind_read_fn(void *ctx, uint64_t address, uint64_t *out);
 enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rule,
 	struct unwind_frame *f, unwind_read_fn *read, void *ctx);
 
-/* Every blob is as rule.h says, so that no search leaves it: what built and decoded tables hold. */
+/* Checks that every blob is as rule.h says, so that no search leaves it. Built and decoded tables
+ * always pass. */
 NODISCARD enum status unwind_table_check(const struct unwind_table *t, struct err *e);
 
 /* The cache on disk (by build id): docs/formats/unwind.md. Decoding: E_CORRUPT; E_UNSUPPORTED for
@@ -121,7 +123,7 @@ NODISCARD enum status unwind_table_encode(const struct unwind_table *t, struct b
 NODISCARD enum status unwind_table_decode(
 	struct str bytes, struct unwind_table **out, struct err *e);
 /* The same without a second copy of a large table. The file is head, blobs and tail; the blobs lie
- * in the table. Decoding takes the bytes over if it is OK, else they stay as they are. */
+ * in the table. Decoding takes the bytes over if it succeeds, else they are left unchanged. */
 NODISCARD enum status unwind_table_encode_parts(
 	const struct unwind_table *t, struct buf *head, struct str *out_blobs, struct buf *tail);
 NODISCARD enum status unwind_table_decode_take(

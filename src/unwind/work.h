@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * work: how much of one file is looked at while its table is built, in units of about a byte of
- * call frame information, so that no file costs more than its size allows. Private to unwind/.
+ * work: counts the work of building one file's table, in units of about a byte of call frame
+ * information, so that no file costs more than its size allows. Private to unwind/.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct work {
 };
 
 void work_init(struct work *w, unwind_pause_fn *pause, void *pause_ctx);
-/* A section of so many bytes, as it is in the file, is to be looked at too. */
+/* Allows the work for one more section, which has so many bytes in the file. */
 void work_allow(struct work *w, uint64_t section_bytes);
 void work_pause(struct work *w);
 
@@ -31,7 +31,7 @@ static inline bool work_is_left(const struct work *w)
 	return w->done <= w->max && !w->is_stopped;
 }
 
-/* False: that is enough, from then on. */
+/* False, from then on: the limit is reached, or pause() said stop. */
 static inline bool work_add(struct work *w, uint64_t units)
 {
 	w->done += units;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* x86insn: one instruction of x86-64 code, as far as its length and its operands go. Private to
- * unwind/. */
+/* x86insn: decodes the length and the operands of one x86-64 instruction. Private to unwind/. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +20,7 @@ struct x86_insn {
 	uint8_t imm_len;
 };
 
-/* The instruction at the beginning of `code`. False: it is none of 64-bit mode, or passes the end.
- */
+/* The instruction at the beginning of `code`. False: it is no instruction of 64-bit mode, or passes
+ * the end.
+ * */
 bool x86_insn_decode(const uint8_t *code, size_t len, struct x86_insn *out);
