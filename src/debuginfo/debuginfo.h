@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * debuginfo: symbol tables (symtab/symtab.h), and beside them what clients upload
- * (uploads/uploads.h).
+ * debuginfo: symbol tables (symtab/symtab.h), and files that clients upload (uploads/uploads.h).
  *
  * Layer 3 (may use base, os, codec, objfile).
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chunked: the chunks of a body of HTTP/1. */
+/* chunked: decodes the chunks of a body of HTTP/1. */
 #pragma once
 
 #include "http/http.h"
@@ -27,7 +27,7 @@ struct http_chunked {
 	uint32_t extra;  /* bytes of extensions and trailers so far */
 };
 
-/* Looks at bytes until some of the body are found (*out_data), the end, or an error. Returns how
- * many it used. */
+/* Reads until it has found bytes of the body (*out_data), the end, or an error. Returns how many
+ * bytes it used. */
 size_t http_chunked_feed(
 	struct http_chunked *c, const uint8_t *p, size_t len, struct str *out_data);

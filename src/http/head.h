@@ -17,8 +17,9 @@ struct http_head {
 	bool expect_continue;
 };
 
-/* Where the head ends: its length with the blank line, or 0 when that is not here yet. *scanned
- * (0 at first) remembers what was looked at. *out_refuse: 0, or the HTTP status it fails with. */
+/* The length of the head with its blank line, or 0 if the blank line has not come yet. *scanned (0
+ * at first) remembers how far it has searched. *out_refuse: 0, or the HTTP status to refuse the
+ * request with. */
 size_t http_head_find_end(const uint8_t *p, size_t len, size_t *scanned, int *out_refuse);
 /* `len` ends with the blank line. 0, or the HTTP status to refuse with and why. */
 int http_head_parse_request(const uint8_t *p, size_t len, struct http_head *out, const char **why);

@@ -51,8 +51,8 @@ struct http_stream; /* one request and its answer */
  * given inside the callback or at any time until on_close. */
 struct http_events {
 	void (*on_head)(void *ctx, struct http_stream *s);
-	/* Bytes of the body. Each must be given back with http_consume() once it was taken, or the
-	 * peer stops sending. Not called any more once the answer is finished. */
+	/* Bytes of the body. Call http_consume() for each byte once it was taken, or the peer stops
+	 * sending. Not called any more once the answer is finished. */
 	void (*on_data)(void *ctx, struct http_stream *s, const void *bytes, size_t len);
 	void (*on_end)(void *ctx, struct http_stream *s); /* the request is whole */
 	/* The stream is over: answered, reset by the peer, or its connection is going. Exactly once
@@ -71,29 +71,30 @@ struct http_config {
 };
 void http_config_default(struct http_config *c);
 
-/* A connection just accepted; says HTTP/1 or HTTP/2 by its first bytes. NULL: no memory. */
+/* For a connection that was just accepted; its first bytes decide between HTTP/1 and HTTP/2. NULL:
+ * no memory. */
 NODISCARD struct http_conn *http_conn_new(
 	const struct http_config *config, const struct http_events *events, void *ctx);
 void http_conn_free(struct http_conn *c);
 
-/* Bytes of the peer, at most HTTP_FEED_MAX. With len 0: go on after an answer was finished outside
- * of a callback, or after output was sent. Feeding on while http_conn_wants_input() is false ends
- * the connection after a while. */
+/* Takes bytes of the peer, at most HTTP_FEED_MAX. Call it with len 0 to go on after an answer was
+ * finished outside of a callback, or after output was sent. If it is fed while
+ * http_conn_wants_input() is false, the connection ends after a while. */
 void http_conn_feed(struct http_conn *c, const void *bytes, size_t len);
-/* False: reading further would only fill memory; ask again after output and answers. */
+/* False: reading further would only fill memory; call it again after output and answers. */
 bool http_conn_wants_input(const struct http_conn *c);
 /* Up to `max` pieces of output, valid until the next call on this connection. */
 NODISCARD size_t http_conn_output(struct http_conn *c, struct str *pieces, size_t max);
-/* That many bytes of it went out. */
+/* Says that this many bytes of the output went out. */
 void http_conn_sent(struct http_conn *c, size_t len);
 /* Bytes waiting in this connection and all its streams. */
 size_t http_conn_unsent(const struct http_conn *c);
-/* No requests after those under way: GOAWAY, or "Connection: close". */
+/* Takes no requests after those under way: sends GOAWAY, or "Connection: close". */
 void http_conn_drain(struct http_conn *c);
-/* Nothing more will come of it: close once the output is empty. */
+/* The connection is over: close it once the output is empty. */
 bool http_conn_done(const struct http_conn *c);
-/* Closing with input unread: shut down writing, then read and drop for a moment, so that the
- * answer reaches the peer before a reset does. */
+/* True if input is unread when the connection is closed: then shut down writing, and read and drop
+ * input for a moment, so that the answer reaches the peer before a reset does. */
 bool http_conn_lingers(const struct http_conn *c);
 
 enum http_phase {
@@ -114,26 +115,26 @@ void http_stream_set_user(struct http_stream *s, void *user);
 void http_stream_ref(struct http_stream *s);
 void http_stream_unref(struct http_stream *s);
 void http_consume(struct http_stream *s, size_t len);
-/* The same in two steps, so that a stream that must wait does not stop the others of its
- * connection: taken off the connection's window now, off the stream's own later. */
+/* http_consume() in two steps, so that a stream that must wait does not stop the others of its
+ * connection: the first call opens the connection's window, the second one the stream's own. */
 void http_consume_held(struct http_stream *s, size_t len);
 void http_open_window(struct http_stream *s, size_t len);
-/* Bytes of the answer that http_write() was given and that wait for the stream's turn. */
+/* Bytes given to http_write() that still wait for the stream's turn. */
 size_t http_stream_unsent(const struct http_stream *s);
 
-/* The answer. Without memory the connection ends; nothing to check here. */
+/* The answer. If there is no memory the connection ends; the caller has nothing to check. */
 #define HTTP_LENGTH_UNKNOWN ((int64_t)-1) /* a body of any length */
 #define HTTP_NO_BODY ((int64_t)-2)        /* not even a Content-Length: gRPC trailers only, 304 */
 void http_respond(struct http_stream *s, int http_status, const struct http_header *headers,
 	size_t header_count, int64_t content_length);
 void http_write(struct http_stream *s, const void *bytes, size_t len);
-/* The same without a copy: the buffer's memory is taken over, and it is left empty. */
+/* The same without a copy: it takes the buffer's memory over, and leaves the buffer empty. */
 void http_write_buf(struct http_stream *s, struct buf *b);
-/* Trailers follow a body of unknown length, but not over HTTP/1.0. Finished before the request is
- * whole: the rest of it is dropped, and a connection of HTTP/1 ends. */
+/* Trailers follow a body of unknown length, but not over HTTP/1.0. If the request is not whole yet,
+ * its rest is dropped, and a connection of HTTP/1 ends. */
 void http_finish(struct http_stream *s, const struct http_header *trailers, size_t trailer_count);
-/* Answer nothing: reset the stream (HTTP/1: end the connection). Answered already, over HTTP/2:
- * wait no longer for the rest of the request. */
+/* Ends the stream without an answer: resets it (HTTP/1: ends the connection). If it is answered
+ * already, over HTTP/2: no longer waits for the rest of the request. */
 void http_abort(struct http_stream *s);
 
 /* ---- client side: HTTP/2, one request at a time ---- */
@@ -146,8 +147,8 @@ void http_client_free(struct http_client *c);
 NODISCARD enum status http_client_start(struct http_client *c, const char *method,
 	struct str authority, struct str target, const struct http_header *headers,
 	size_t header_count, struct str prefix, struct str body, struct err *e);
-/* The next pieces of a body that is not there as a whole; they live until the next call. Not OK:
- * the request is reset. */
+/* Gives the next pieces of a body that comes piece by piece; they must live until the next call. If
+ * it fails the request is reset. */
 typedef enum status http_more_fn(void *ctx, struct str *prefix, struct str *body, bool *out_end);
 /* The body of the next request goes on, behind prefix and body, until `more` says that it
  * ends. */
@@ -155,7 +156,7 @@ void http_client_continue(struct http_client *c, http_more_fn *more, void *ctx);
 /* E_INVALID: the peer broke the protocol; E_LIMIT: the body is longer than body_max. */
 NODISCARD enum status http_client_feed(
 	struct http_client *c, const void *bytes, size_t len, struct err *e);
-/* The peer closed. OK when the answer was whole before. */
+/* To be called when the peer has closed. OK: the answer was whole before. */
 NODISCARD enum status http_client_eof(struct http_client *c, struct err *e);
 NODISCARD size_t http_client_output(struct http_client *c, struct str *pieces, size_t max);
 void http_client_sent(struct http_client *c, size_t len);
@@ -163,7 +164,7 @@ bool http_client_done(const struct http_client *c);
 /* May another request follow on this connection? */
 bool http_client_reusable(const struct http_client *c);
 int http_client_status(const struct http_client *c); /* 0: no answer yet */
-/* Header or trailer; "" when absent. Valid until the next http_client_start(). */
+/* A header or trailer; "" when absent. Valid until the next http_client_start(). */
 struct str http_client_header(const struct http_client *c, const char *name);
 struct str http_client_body(const struct http_client *c);
 
@@ -181,7 +182,7 @@ struct http_grpc_frame {
  * `max`. */
 NODISCARD enum status http_grpc_next(
 	struct str *in, size_t max, struct http_grpc_frame *out, struct err *e);
-/* The message of a frame, in place or decompressed into `scratch` (whose max is the limit).
+/* The message of a frame: in place, or decompressed into `scratch` (whose max is the limit).
  * `encoding` is the grpc-encoding header, "" for none. E_UNSUPPORTED: unknown encoding. */
 NODISCARD enum status http_grpc_message(const struct http_grpc_frame *f, struct str encoding,
 	struct buf *scratch, struct str *out, struct err *e);
@@ -191,7 +192,7 @@ void http_grpc_put(struct buf *out, uint8_t flags, struct str message);
 void http_grpc_put_trailers(struct buf *out, int grpc_status, struct str message);
 /* grpc-message's percent-encoding: everything but printable ASCII without '%'. */
 void http_grpc_put_text(struct buf *out, struct str text);
-/* Undo it; what is malformed is kept as it is. */
+/* Decodes it; malformed escapes are kept as they are. */
 void http_grpc_get_text(struct buf *out, struct str encoded);
 /* "10S", "250m" (milliseconds), …: at most 8 digits. */
 NODISCARD bool http_grpc_parse_timeout(struct str s, int64_t *out_ns);
@@ -211,8 +212,8 @@ NODISCARD enum status http_target_parse(
  * no memory. */
 NODISCARD bool http_query_find(
 	struct str query, const char *key, size_t n, struct arena *a, struct str *out);
-/* Cut the next pair off the front of *query, decoded into `a`; E_INVALID names what has a bad
- * escape. An empty key is possible. Call while query->len. */
+/* Cut the next pair off the front of *query, decoded into `a`; E_INVALID names the key that has a
+ * bad escape. An empty key is possible. Call while query->len. */
 NODISCARD enum status http_query_next(struct str *query, struct arena *a, struct str *out_key,
 	struct str *out_value, struct err *e);
 /* E_INVALID when any escape of a query is bad: the sentence names the parameter. */

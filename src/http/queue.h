@@ -4,7 +4,7 @@
 
 #include "http/http.h"
 
-#define HTTP_TAKE_MIN 4096 /* smaller ones are copied behind what waits already */
+#define HTTP_TAKE_MIN 4096 /* smaller ones are copied behind the waiting bytes */
 
 struct http_segment {
 	struct http_segment *next;

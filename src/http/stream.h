@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream: requests and their answers, and above them h1.c and h2.c, and above those conn.c. */
+/* stream: requests and their answers. h1.c and h2.c use them, and conn.c uses those two. */
 #pragma once
 
 #include "base/vec.h"
@@ -34,8 +34,8 @@ struct http_stream {
 	bool deferred;
 	bool too_large; /* the head */
 	size_t unconsumed;
-	size_t held;         /* of the stream's window only */
-	size_t after_answer; /* bytes of the body that came when it was answered whole */
+	size_t held;         /* bytes that only the stream's window still waits for */
+	size_t after_answer; /* bytes of the body that came after the whole answer */
 	struct http_queue body;
 	struct http_header *trailers; /* malloc's */
 	size_t trailer_count;
@@ -77,9 +77,9 @@ struct http_conn {
 };
 
 struct http_stream *http_stream_new(struct http_conn *c);
-/* on_close, and the connection's reference is dropped. */
+/* Calls on_close, and drops the connection's reference. */
 void http_stream_close(struct http_stream *s);
-/* No memory, or a fatal error: it is closed without another byte. */
+/* For no memory, or a fatal error: the connection is closed without sending another byte. */
 void http_conn_break(struct http_conn *c);
 
 size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len);

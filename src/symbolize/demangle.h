@@ -5,6 +5,6 @@
 #include "base/arena.h"
 #include "base/str.h"
 
-/* Of D, and of Haskell's GHC; `name` itself where it is none, or is left as it is. */
+/* The demangled name; `name` itself if it is not mangled, or cannot be demangled. */
 struct str symbolize_demangle_d(struct str name, struct arena *a);
 struct str symbolize_demangle_ghc(struct str name, struct arena *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk: the folder with the tables, and how much may lie there. */
+/* disk: the folder of the tables, and the limit of its bytes. */
 #pragma once
 
 #include "base/lock.h"
@@ -12,10 +12,10 @@ struct symbolize_disk {
 	uint64_t bytes_max;
 	struct symbolize_metrics *metrics;
 	bool is_starting;
-	struct lock lock; /* of what follows */
+	struct lock lock; /* guards what follows */
 	uint64_t bytes;
 };
-/* Makes the folder, removes what a run that was killed has left, and what is beyond the limit. */
+/* Makes the folder, and removes leftovers of a run that was killed, and tables beyond the limit. */
 NODISCARD enum status symbolize_disk_init(struct symbolize_disk *d, const char *dir,
 	uint64_t bytes_max, struct symbolize_metrics *metrics, struct err *e);
 void symbolize_disk_deinit(struct symbolize_disk *d);
@@ -25,9 +25,9 @@ bool symbolize_disk_path(
 /* Marks a table as used now: the least recently used are removed first. */
 void symbolize_disk_used(const char *path);
 uint64_t symbolize_disk_bytes(struct symbolize_disk *d);
-/* A table was removed or became smaller, by so many bytes. */
+/* To be called when a table was removed or became smaller, by so many bytes. */
 void symbolize_disk_freed(struct symbolize_disk *d, uint64_t bytes);
-/* What is on disk now; `out` is empty at first. */
+/* Lists the tables that are on disk now; `out` must be empty at first. */
 struct symbolize_on_disk {
 	char name[SYMBOLIZE_ID_MAX + 8]; /* "xx/rest.sym" */
 	uint64_t bytes;
@@ -40,5 +40,5 @@ struct symbolize_listing {
 };
 NODISCARD enum status symbolize_disk_list(
 	struct symbolize_disk *d, struct symbolize_listing *out, struct err *e);
-/* A table was built. Others are removed if all of them together are over the limit. */
+/* To be called when a table was built. Removes others if all together are over the limit. */
 void symbolize_disk_added(struct symbolize_disk *d, const char *path);

@@ -8,7 +8,7 @@
 
 #include <sys/stat.h>
 
-/* Builds waiting; each may hold a descriptor. */
+/* Builds that wait; each may have an open descriptor. */
 #define SYMBOLIZE_QUEUE_MAX 512
 #define SYMBOLIZE_WORKERS_MAX 16
 
@@ -17,8 +17,8 @@ enum symbolize_state { ENTRY_IDLE, ENTRY_QUEUED, ENTRY_BUILDING };
 struct symbolize_ref {
 	struct debuginfo_table *table;
 	uint64_t bytes;
-	uint32_t refs;  /* users, and one of the entry */
-	bool has_dwarf; /* all of it, or none to be had */
+	uint32_t refs;  /* its users', and one of the entry */
+	bool has_dwarf; /* it has all DWARF, or there is none to be had */
 	bool is_trimmed;
 	char carried[SYMBOLIZE_ID_MAX + 1]; /* build id in the file, which may not be the entry's */
 };
@@ -28,25 +28,25 @@ struct symbolize_entry {
 	enum symbolize_state state;
 	bool wanted;                /* a query asked for it */
 	bool again;                 /* an offer came while it was being built */
-	bool look;                  /* even where there is a table */
-	bool replace;               /* even where it has DWARF */
-	bool is_done;               /* a job of it ended, and nothing was offered since */
+	bool look;                  /* look for files even if there is a table */
+	bool replace;               /* replace the table even if it has DWARF */
+	bool is_done;               /* a build of it ended, and nothing was offered since */
 	bool is_left;               /* its table was trimmed, and no sample came since */
-	bool is_found;              /* the file that waits lies where its path says */
-	bool whole;                 /* even where there is a trimmed table */
-	uint32_t wants;             /* messages with samples */
+	bool is_found;              /* the offered file lies where its path says */
+	bool whole;                 /* build it even if there is a trimmed table */
+	uint32_t wants;             /* how many messages had samples of it */
 	int64_t wanted_ns;          /* monotonic: when such a message came last; 0: never */
 	int64_t asked_ns;           /* monotonic: when a query used it last */
 	char *home;                 /* path that its file had last on this host, or NULL */
 	struct symbolize_ref *open; /* may be NULL */
 	int64_t opened_ns;          /* monotonic */
 	int64_t not_before_ns;      /* monotonic: do not look for files earlier */
-	int64_t whole_after_ns;     /* the same, where there is a trimmed table */
+	int64_t whole_after_ns;     /* the same, if there is a trimmed table */
 	uint64_t last_used;
-	int64_t told_ns; /* monotonic: when the file of the open table was said to be in use */
+	int64_t told_ns; /* monotonic: when the open table's file was last marked as used */
 	char *path;      /* may be NULL */
 	int fd;          /* offered, or -1 */
-	int kept_fd; /* of the file that its table was made of, which is not at its path; or -1 */
+	int kept_fd; /* the file that its table was made of, if that is not at its path; else -1 */
 };
 
 struct symbolize_tables {
@@ -61,20 +61,21 @@ struct symbolize_tables {
 	struct map index; /* of entries, by id */
 	struct symbolize_entry *queue[SYMBOLIZE_QUEUE_MAX];
 	uint32_t queue_first, queue_len;
-	uint32_t held;       /* descriptors of idle entries */
-	int64_t look_at_ns;  /* monotonic: when those are looked at again */
-	int64_t trim_at_ns;  /* monotonic: when tables are looked at, whether they are to be trimmed
+	uint32_t held;       /* open descriptors of idle entries */
+	int64_t look_at_ns;  /* monotonic: when those are checked again */
+	int64_t trim_at_ns;  /* monotonic: when it is next checked which tables to trim
 			      */
-	int64_t sweep_at_ns; /* the same, whether trimmed ones are needed */
+	int64_t sweep_at_ns; /* the same for trimmed tables that no sample needs */
 	struct symbolizer_samples samples;
 	uint64_t uses;       /* a clock for last_used */
 	uint64_t ended;      /* builds */
-	uint64_t open_bytes; /* of the tables that entries hold open */
+	uint64_t open_bytes; /* of the tables that entries keep open */
 	pthread_t workers[SYMBOLIZE_WORKERS_MAX];
 	uint32_t worker_count;
 };
 
-/* Profiles have build ids as they were sent; tables go by lower-case hex. */
+/* The id of a build id's table: in lower-case hex, while profiles have build ids as they were sent.
+ */
 struct str symbolize_table_id(struct str build_id, char room[SYMBOLIZE_ID_MAX]);
 
 /* ---- entry.c; the lock is held ---- */
@@ -82,26 +83,26 @@ struct str symbolize_table_id(struct str build_id, char room[SYMBOLIZE_ID_MAX]);
 void symbolize_unref(struct symbolize_ref *r); /* NULL is fine */
 /* Its number in `entries`; MAP_NONE: there is none. */
 uint32_t symbolize_entry_find(const struct symbolize_tables *t, struct str id);
-/* The one of this build id, made where there is none, and the one used last; NULL: no memory, or
- * every other one is needed. */
+/* The entry of this build id; it is made if there is none, and becomes the one used last. NULL: no
+ * memory, or there are too many entries and all are needed. */
 struct symbolize_entry *symbolize_entry_make(struct symbolize_tables *t, struct str id);
-/* Closes the files that it waits to be made of. */
+/* Closes the files from which its table was to be built. */
 void symbolize_entry_forget(struct symbolize_tables *t, struct symbolize_entry *en);
 
 /* False: too many wait. */
 bool symbolize_entry_queue(struct symbolize_tables *t, struct symbolize_entry *en);
-/* What came while it was being built is done next. */
+/* Queues what was asked for while it was being built. */
 void symbolize_entry_again(struct symbolize_tables *t, struct symbolize_entry *en);
 void symbolize_entry_close(struct symbolize_tables *t, struct symbolize_entry *en);
 
-/* ---- held.c; the lock is held, but not while files are looked at ---- */
+/* ---- held.c; the lock is held, but not while files are read ---- */
 
 /* Makes tables of files that had samples and cannot be opened again. */
 void symbolize_held_look(struct symbolize_tables *t);
-/* The file is the one at its path, so that it can be had again. */
+/* Whether the file at `path` is this one, so that it can be opened again. */
 bool symbolize_held_lies_at(const char *path, const struct stat *of);
 
 /* ---- trim.c; the same ---- */
 
-/* Where whole tables take more disk than they may. */
+/* Trims tables if whole tables take more disk than they may. */
 void symbolize_trim(struct symbolize_tables *t);

@@ -11,7 +11,8 @@
 
 /* ---- find.c: files for a build id ---- */
 
-/* Hex digits (an 'x' first for content ids), long enough to name a file, nothing else. */
+/* Whether it is made of hex digits only (content ids begin with 'x'), and long enough to name a
+ * file. */
 bool symbolize_id_is_valid(struct str build_id);
 
 struct symbolize_request {
@@ -28,10 +29,10 @@ struct symbolize_files {
 	struct debuginfo_files files;
 	bool has_dwarf; /* one of them has .debug_info */
 	bool uploaded;  /* one of them was */
-	/* Of files.fd and files.debug_fd: it is a program's own file on this host, or lies beside
-	 * it. */
+	/* Whether files.fd, and files.debug_fd, is a program's own file on this host, or lies next
+	 * to one. */
 	bool fd_of_host, debug_of_host;
-	/* Build id of the file that the debug file shares with others, where it is not here. */
+	/* Build id of the file that the debug file shares with others, if that file is not here. */
 	char alt_wanted[SYMBOLIZE_ID_MAX + 1];
 };
 void symbolize_files_deinit(struct symbolize_files *f);

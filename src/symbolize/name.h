@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* name: the lines of locations. */
+/* name: gives locations their lines. */
 #pragma once
 
 #include "base/map.h"
@@ -13,7 +13,7 @@ struct symbolize_mapping {
 	bool wanted;
 	bool pending;
 	bool is_trimmed;
-	bool lacks; /* the table is trimmed, and lacks an address of these */
+	bool lacks; /* the table is trimmed, and lacks an address of this mapping */
 };
 /* Whether a trimmed table lacks this address of the mapping. */
 bool symbolize_lacks(
@@ -37,7 +37,7 @@ struct symbolize_text {
 	uint32_t function;
 };
 
-/* One thread's. */
+/* Used by one thread. */
 struct symbolize_namer {
 	struct profile *p;  /* whose locations get lines */
 	struct profile *to; /* where strings, functions and lines go: `p`, or `own` if apart */
@@ -51,7 +51,7 @@ struct symbolize_namer {
 	struct arena scratch;
 	VEC(struct symbolize_text) texts;
 	struct map text_index;
-	/* Of the place that was looked at last. */
+	/* The result for the last place. */
 	const struct debuginfo_table *last_table;
 	uint32_t last_node;
 	uint32_t last_count;
@@ -61,8 +61,9 @@ struct symbolize_namer {
 void symbolize_namer_init(
 	struct symbolize_namer *n, struct profile *p, const struct symbolize_mapping *mappings);
 void symbolize_namer_deinit(struct symbolize_namer *n);
-/* Before the first location: what is named does not come into `p` before symbolize_namer_join(). */
+/* To be called before the first location: names then come into `p` only at symbolize_namer_join().
+ */
 NODISCARD enum status symbolize_namer_apart(struct symbolize_namer *n);
 NODISCARD enum status symbolize_namer_join(struct symbolize_namer *n);
-/* A location of `p` that has no lines gets some. */
+/* Gives a location of `p` that has no lines some. */
 NODISCARD enum status symbolize_name(struct symbolize_namer *n, struct profile_location *loc);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * symbolize: names for addresses: finds the symbol table of a build id, has it built in the
- * background where there is none, demangles (C++, Rust, D), and fills the lines of locations.
+ * symbolize: names for addresses. It finds the symbol table of a build id, has it built in the
+ * background if there is none, demangles (C++, Rust, D), and fills in the lines of locations.
  *
  * Layer 4 (may use base, os, objfile, debuginfo, profile). No network: remote debug files come in
  * through symbolizer_offer() and as uploads. Thread safety: every function from any thread.
@@ -14,7 +14,7 @@
 
 struct symbolizer;
 
-/* Descriptors that wait. */
+/* Descriptors of offered files that wait. */
 #define SYMBOLIZER_HELD_MAX 1024
 
 struct os_pool;
@@ -27,28 +27,30 @@ struct symbolizer_config {
 	/* On disk; beyond it the least recently used tables are removed. */
 	uint64_t disk_bytes;
 	struct debuginfo_limits limits;
-	uint32_t workers;     /* builds at a time */
-	struct os_pool *pool; /* helps a query; outlives the symbolizer; NULL: it is one thread's */
+	uint32_t workers; /* builds at a time */
+	struct os_pool
+		*pool; /* threads that help a query; outlives the symbolizer; NULL: none help */
 	/* An offered file waits, with its descriptor, until a query needs its names. Beyond
 	 * SYMBOLIZER_HELD_MAX files the table is built at once. */
 	bool on_demand;
-	/* After so many symbolizer_want() the table is made. Before that it is made when a query
-	 * asks, and when the file that waits cannot be had again: it is removed, or not the one at
-	 * its path, or changed so lately that it may be written over. */
+	/* After this many calls of symbolizer_want() the table is made. It is made earlier if a
+	 * query asks, or if the waiting file may be lost: it is removed, or not the one at its
+	 * path, or changed so lately that it may be overwritten. */
 	uint32_t wants_min;
 	/* Whole tables may take as much disk as the samples do (symbolizer_set_samples()), and
 	 * whole_bytes in any case. Beyond that, tables are trimmed to what the stored samples need:
-	 * those of programs without samples for trim_idle_ns, the longest idle first. */
+	 * tables of programs that had no samples for trim_idle_ns, the longest idle first. */
 	uint64_t whole_bytes;
 	int64_t trim_idle_ns;
-	int64_t sweep_ns; /* how often trimmed ones are removed of which no sample is left */
-	/* An open table is closed when no query used it for so long: its pages are memory of the
-	 * process. The next query opens it again. */
+	int64_t sweep_ns; /* how often trimmed tables without any sample left are removed */
+	/* An open table is closed if no query used it for this long, since its pages count as
+	 * memory of the process. The next query opens it again. */
 	int64_t close_ns;
-	int64_t look_ns; /* how often the files that wait, and what is open, are looked at */
-	/* There is no debug information of `build_id` here: a file with the build id `wanted` (the
-	 * same, or that of one that it refers to) would give names. Must not wait; NULL: nobody is
-	 * told. Once it is in a debug directory: symbolizer_look_again(). */
+	int64_t look_ns; /* how often waiting files and open tables are checked */
+	/* Called if there is no debug information of `build_id` here: a file with the build id
+	 * `wanted` (the same, or that of a file that it refers to) would give names. It must not
+	 * wait; NULL: not called. Once the file is in a debug directory, call
+	 * symbolizer_look_again(). */
 	void (*missing)(void *ctx, const char *build_id, const char *wanted);
 	void *missing_ctx;
 };
@@ -58,8 +60,8 @@ NODISCARD enum status symbolizer_new(
 	const struct symbolizer_config *c, struct symbolizer **out, struct err *e);
 void symbolizer_free(struct symbolizer *s);
 
-/* The samples whose names the tables are for. Until they are given, tables stay whole. They outlive
- * the symbolizer, which asks from a thread of its own. */
+/* The stored samples, for which the tables are kept. Until they are given, tables stay whole. They
+ * must outlive the symbolizer, which calls these from a thread of its own. */
 struct symbolizer_samples {
 	uint64_t (*bytes)(void *ctx); /* on disk */
 	/* Every location that needs a table. */
@@ -74,55 +76,55 @@ void symbolizer_set_samples(struct symbolizer *s, const struct symbolizer_sample
 NODISCARD enum status symbolizer_offer(
 	struct symbolizer *s, const char *build_id, const char *path, int fd, struct err *e);
 
-/* Files of this build id were uploaded: whatever was found (or not found) before, they are looked
- * at. `replace`: also where there is a table with DWARF. E_INVALID: no build id that a mapping may
- * have. E_LIMIT: as above; then the next query looks. */
+/* To be called when files of this build id were uploaded: files are searched again, whatever was
+ * found before. `replace`: even if there is a table with DWARF. E_INVALID: no mapping may have this
+ * build id. E_LIMIT: the queue is full; then the next query searches. */
 NODISCARD enum status symbolizer_look_again(
 	struct symbolizer *s, const char *build_id, bool replace, struct err *e);
 
-/* The executable (with its code) or the debug information (with .debug_info) of a build id, as it
- * was uploaded or lies on this host: *out_fd is the caller's. E_NOTFOUND: there is none.
+/* Opens the executable (with its code) or the debug information (with .debug_info) of a build id,
+ * as it was uploaded or lies on this host: *out_fd is the caller's. E_NOTFOUND: there is none.
  * `for_all`: any user may ask, so a program's own file is given only if every user of this host may
  * read it where it lies. */
 NODISCARD enum status symbolizer_file(struct symbolizer *s, struct str build_id,
 	enum debuginfo_type type, bool for_all, int *out_fd, struct err *e);
-/* The program at `path` of this host, if it has that build id and code, and every user of the host
- * may read it. E_NOTFOUND: else. */
+/* Opens the program at `path` of this host, if it has that build id and code, and every user of the
+ * host may read it; else E_NOTFOUND. */
 NODISCARD enum status symbolizer_program(
 	struct symbolizer *s, struct str build_id, struct str path, int *out_fd, struct err *e);
-/* The code at `out->address`, out->bytes.len bytes of it, into `bytes`, which become out->bytes;
- * its machine. E_NOTFOUND: the file does not have them all. */
+/* Reads the code at `out->address`, out->bytes.len bytes, into `bytes`, which become out->bytes,
+ * and sets its machine. E_NOTFOUND: the file does not have all these bytes. */
 NODISCARD enum status symbolizer_code(
 	int fd, uint8_t *bytes, struct debuginfo_code *out, struct err *e);
-/* The bytes of a section, as they are in the file, appended. E_NOTFOUND: it has none, or they are
- * not in there; E_LIMIT: more than out->max. */
+/* Appends the bytes of a section, as they are in the file. E_NOTFOUND: there is no such section, or
+ * its bytes are not in the file; E_LIMIT: more than out->max. */
 NODISCARD enum status symbolizer_section(int fd, struct str name, struct buf *out, struct err *e);
 
-/* The addresses around this one of the function that it is in, as its table has them: E_NOTFOUND,
- * where there is no table, or nothing of the address in it. */
+/* The range around this address that belongs to the same function, from the table of its build id.
+ * E_NOTFOUND: there is no table, or it has nothing about the address. */
 NODISCARD enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint64_t vaddr,
 	uint64_t *out_begin, uint64_t *out_end, struct err *e);
 
-/* Whether the table of this build id names the source file `path`: E_NOTFOUND, where there is no
- * table, or it does not; E_UNAVAILABLE, where the table is still being built at `until_ns`
- * (clock_monotonic_ns()). A trimmed table names what the stored samples need. */
+/* Whether the table of this build id names the source file `path`. E_NOTFOUND: it does not, or
+ * there is no table; E_UNAVAILABLE: the table is still being built at `until_ns`
+ * (clock_monotonic_ns()). A trimmed table names the files that the stored samples need. */
 NODISCARD enum status symbolizer_names_source(struct symbolizer *s, struct str build_id,
 	struct str path, int64_t until_ns, struct err *e);
 
-/* A message with samples of this build id came (on_demand). */
+/* To be called when a message with samples of this build id came (on_demand). */
 void symbolizer_want(struct symbolizer *s, struct str build_id, struct str path);
-/* The files of the mappings of `p` whose tables are being built: their names without the path, in
+/* Lists the files of the mappings of `p` whose tables are being built: base names, which lie in
  * `p`; at most `max`. */
 size_t symbolizer_list_pending(
 	struct symbolizer *s, const struct profile *p, struct str *out, size_t max);
 
-/* Give every location of `p` that has none its lines. A location whose table is not there (yet)
- * gets one line with the function "binary+0xoffset"; `out_pending` counts those whose table is
- * being built, so that the caller may ask again. wait_ms: how long to wait for such tables. */
+/* Gives lines to every location of `p` that has none. A location without a table (yet) gets one
+ * line with the function "binary+0xoffset"; `out_pending` counts the locations whose table is being
+ * built, so that the caller may try again. wait_ms: how long to wait for such tables. */
 NODISCARD enum status symbolizer_resolve(struct symbolizer *s, struct profile *p, uint32_t wait_ms,
 	uint32_t *out_pending, struct err *e);
 
-/* Demangled for people into `a`, or `name` itself when it is not a mangled name. */
+/* The name demangled for people, in `a`; `name` itself if it is not mangled. */
 struct str symbolize_demangle(struct str name, struct arena *a);
 
 #define SYMBOLIZE_METRICS(X)                                                                  \

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* Built with a sanitizer, which needs address space, and system calls to report. */
+/* 1: built with a sanitizer, which needs address space, and system calls for its reports. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DEBUGINFO_SANITIZED 1
 #elif defined(__has_feature)
@@ -19,11 +19,11 @@
 #define DEBUGINFO_SANITIZED 0
 #endif
 
-/* Descriptors of the child beside 0 (ELF file), 1 (table), 2 (sentence). */
+/* Further descriptors of the child; 0 is the ELF file, 1 the table, 2 the sentence of an error. */
 #define DEBUGINFO_CHILD_DEBUG_FD 3
 #define DEBUGINFO_CHILD_ALT_FD 4
-/* Bits of the child's argument FILES: what is there, and whether DWARF is left alone, because a
- * child before this one did not survive it. */
+/* Bits of the child's argument FILES: which descriptors it has, and whether it must not read DWARF,
+ * because an earlier child did not survive that. */
 enum debuginfo_child_file {
 	DEBUGINFO_CHILD_DEBUG = 1,
 	DEBUGINFO_CHILD_ALT = 2,
@@ -36,7 +36,7 @@ bool debuginfo_child_is_ready(void);
 NODISCARD enum status debuginfo_child_run(const struct debuginfo_files *files, unsigned bits,
 	int out_fd, const struct debuginfo_limits *limits, struct err *e);
 
-/* Before the code in what the child gets (listing.c). */
+/* Length of the head before the code in the child's input (listing.c). */
 #define DEBUGINFO_CODE_HEAD_BYTES 16
 /* code.c, in the child. */
 NODISCARD enum status debuginfo_list_code(int fd, int out_fd, struct err *e);

@@ -14,7 +14,7 @@
 #define SYMTAB_REGION_BYTES_MAX ((uint64_t)1 << 32)
 #define SYMTAB_SHIFT_MIN 4
 #define SYMTAB_SHIFT_MAX 31
-/* In a trimmed table, the line of places that it left out. */
+/* In a trimmed table: the line of each place that was left out. */
 #define SYMTAB_LEFT_OUT UINT32_MAX
 
 /* clang-format off */

@@ -14,7 +14,8 @@ NODISCARD enum status debuginfo_read_headers(struct debuginfo_builder *b, Elf *e
 /* Symbol tables of `elf`; SHT_SYMTAB counts as `flag`. */
 NODISCARD enum status debuginfo_read_symbols(
 	struct debuginfo_builder *b, Elf *elf, enum symtab_flag flag);
-/* Sort, choose among those at one address, give unsized ones an end, make them disjoint. */
+/* Sorts the symbols, chooses one of several at an address, gives those without a size an end, and
+ * makes them disjoint. */
 NODISCARD enum status debuginfo_symbols_settle(struct debuginfo_builder *b);
 
 /* ---- plt.c ---- */
@@ -40,8 +41,8 @@ NODISCARD enum status debuginfo_read_minidebuginfo(
 
 /* ---- lines.c ---- */
 
-/* Where there are line programs that libdw misreads: a copy without them, which it takes from now
- * on. E_NOMEM. */
+/* If there are line programs that libdw misreads, gives libdw a copy of the section without them.
+ * E_NOMEM. */
 NODISCARD enum status debuginfo_repair_lines(Elf *elf);
 
 /* ---- dwarf.c ---- */
@@ -49,17 +50,17 @@ NODISCARD enum status debuginfo_repair_lines(Elf *elf);
 /* DIEs within DIEs. */
 #define DEBUGINFO_DEPTH_MAX 512
 struct debuginfo_dwarf_limits {
-	uint64_t memory_bytes; /* of the heap */
-	int64_t cpu_ns;        /* of this process, from its start */
+	uint64_t memory_bytes; /* of the process' heap */
+	int64_t cpu_ns;        /* CPU time of this process, from its start */
 };
-/* All compile units of `elf`; `alt` may be NULL. What goes wrong ends in the builder's flags. */
+/* All compile units of `elf`; `alt` may be NULL. Damage is only noted in the builder's flags. */
 void debuginfo_read_dwarf(struct debuginfo_builder *b, Elf *elf, Elf *alt,
 	const struct debuginfo_dwarf_limits *limits);
 
 /* ---- path.c ---- */
 
 #define DEBUGINFO_SOURCE_PATH_MAX 4096
-/* The path of a source file as a compiler noted it, relative to the folder that it ran in (NULL:
- * not known), without "." and "..": as Go's debug/dwarf has it, whose users name sources by it.
- * False: too long, *out is not written. */
+/* Joins the path of a source file as a compiler noted it with the folder that the compiler ran in
+ * (NULL: not known), without "." and "..". Go's debug/dwarf makes the same path, and its users name
+ * sources by it. False: it is too long, and *out is not written. */
 bool debuginfo_path_join(const char *dir, const char *path, char out[DEBUGINFO_SOURCE_PATH_MAX]);

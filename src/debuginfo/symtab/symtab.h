@@ -5,8 +5,8 @@
  * MiniDebugInfo and Go's .gopclntab.
  *
  * ELF and DWARF are hostile input: debuginfo_build() runs in a short-lived child process with
- * limits and seccomp; a broken file costs its own names only. Nothing else of the server reads
- * those bytes, but for the plain facts of an ELF file (objfile).
+ * limits and seccomp; a broken file costs its own names only. No other part of the server reads
+ * those bytes, except for the headers, notes and sections of an ELF file (objfile).
  */
 #pragma once
 
@@ -22,7 +22,7 @@
 /* What one build may use. DWARF that needs more is cut: the table then has what was read so far and
  * the symbols for the rest, and says so (dwarf_cut). */
 struct debuginfo_limits {
-	uint64_t memory_bytes; /* of the child, beside the mapped files themselves */
+	uint64_t memory_bytes; /* of the child, without the mapped files themselves */
 	uint32_t cpu_seconds;
 	uint64_t output_bytes;
 	const atomic_bool *stop; /* once true the child is ended: E_CANCELED; NULL: never */
@@ -44,13 +44,14 @@ int debuginfo_child_main(int argc, char **argv);
 struct debuginfo_files {
 	int fd;       /* the ELF file: executable, library, or a debug file alone */
 	int debug_fd; /* its separate debug file */
-	int alt_fd;   /* what the debug file shares with others (dwz, .gnu_debugaltlink) */
+	int alt_fd; /* the file with what the debug file shares with others (dwz, .gnu_debugaltlink)
+		     */
 };
 
 /* Build the table of `files` at `out_path`, atomically. OK also when the files have no names at
  * all: then the table says so. Blocks until the child ends. E_INVALID: not an ELF file.
  * E_UNSUPPORTED: relocatable (ET_REL), or see above. E_LIMIT: the child passed a limit. E_CORRUPT:
- * the child crashed, or what it made does not pass as a table. */
+ * the child crashed, or its output is not a valid table. */
 NODISCARD enum status debuginfo_build_files(const struct debuginfo_files *files,
 	const char *out_path, const struct debuginfo_limits *limits, struct err *e);
 NODISCARD enum status debuginfo_build(int fd, int debug_fd, const char *out_path,
@@ -71,8 +72,9 @@ struct debuginfo_instruction {
 };
 /* Runs in a child, as building does. Bytes that are no instruction become ".byte …". Texts lie in
  * `text`, whose max is the limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT:
- * more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or what it said is no listing.
- */
+ * more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or its output is not a valid
+ * listing.
+ * */
 NODISCARD enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf *text,
 	struct arena *a, struct debuginfo_instruction **out, size_t *out_count, struct err *e);
 
@@ -102,26 +104,27 @@ struct debuginfo_frame {
  * table. */
 uint32_t debuginfo_table_find(
 	const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_frame *out, uint32_t max);
-/* The same in two steps: addresses of one place have the same frames, but for the line of the
- * first, which is the place's. False: nothing is known. */
+/* The same in two steps. All addresses of one place have the same frames; the line of the first
+ * frame is the place's. False: nothing is known. */
 struct debuginfo_at {
 	uint32_t node;
 	uint32_t line;
 };
 bool debuginfo_table_at(const struct debuginfo_table *t, uint64_t vaddr, struct debuginfo_at *out);
-/* The table is trimmed, and what the whole one says of this address is not in it. */
+/* The table is trimmed, and does not have what the whole table says about this address. */
 bool debuginfo_table_lacks(const struct debuginfo_table *t, uint64_t vaddr);
 uint32_t debuginfo_table_frames(const struct debuginfo_table *t, struct debuginfo_at p,
 	struct debuginfo_frame *out, uint32_t max);
-/* The addresses around this one, without a gap, of the function that it is in, whatever is inlined
- * there. False: nothing is known. */
+/* The range around this address, without gaps, that belongs to the same function, including all
+ * code inlined into it. False: nothing is known. */
 bool debuginfo_table_bounds(
 	const struct debuginfo_table *t, uint64_t vaddr, uint64_t *out_begin, uint64_t *out_end);
 /* The address of a file offset, by the PT_LOAD segments that the table keeps. False: no segment
  * holds it. */
 bool debuginfo_table_vaddr(const struct debuginfo_table *t, uint64_t file_offset, uint64_t *out);
 
-/* Every source file that its frames name, once each; ends with what `fn` gives, if not OK. */
+/* Calls `fn` once for every source file that its frames name; stops at the first status that is not
+ * OK, and returns it. */
 typedef enum status debuginfo_file_fn(void *ctx, struct str path, struct err *e);
 NODISCARD enum status debuginfo_table_files(
 	const struct debuginfo_table *t, debuginfo_file_fn *fn, void *ctx, struct err *e);
@@ -130,28 +133,28 @@ struct debuginfo_table_info {
 	uint64_t ranges, functions, bytes;
 	bool has_dwarf, has_symtab, has_dynsym, has_minidebuginfo, has_plt, has_gopclntab;
 	bool has_eh_frame;  /* functions without names, by .eh_frame */
-	bool trimmed;       /* it has what some addresses need */
+	bool trimmed;       /* it has names for some addresses only */
 	bool dwarf_cut;     /* a limit ended the reading of DWARF */
-	bool dwarf_damaged; /* it could not be read to its end */
+	bool dwarf_damaged; /* DWARF could not be read to its end */
 	char build_id[129];
 };
 void debuginfo_table_describe(const struct debuginfo_table *t, struct debuginfo_table_info *out);
 
 /* ---- a table of some addresses only ---- */
 
-/* Whether the table at `path` says that it is trimmed; the rest of it is not looked at. */
+/* Whether the table at `path` says that it is trimmed; the rest of the file is not read. */
 bool debuginfo_trim_is_done(const char *path);
 
-/* What the frames of the kept addresses need, and of their functions where they begin and end. The
- * table outlives it. */
+/* A selection from a table: all that the frames of the kept addresses need, and where their
+ * functions begin and end. The table must outlive it. */
 struct debuginfo_trim;
 NODISCARD enum status debuginfo_trim_new(
 	const struct debuginfo_table *t, struct debuginfo_trim **out, struct err *e);
 void debuginfo_trim_free(struct debuginfo_trim *trim);
-/* An ELF virtual address; any may be given, in any order. */
+/* Keeps an ELF virtual address; any may be given, in any order. */
 void debuginfo_trim_keep(struct debuginfo_trim *trim, uint64_t vaddr);
 /* Ranges that are kept: as many as there are addresses, or fewer. */
 uint32_t debuginfo_trim_count(const struct debuginfo_trim *trim);
-/* At `out_path`, atomically. */
+/* Writes the trimmed table to `out_path`, atomically. */
 NODISCARD enum status debuginfo_trim_write(
 	const struct debuginfo_trim *trim, const char *out_path, struct err *e);

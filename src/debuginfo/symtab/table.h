@@ -28,8 +28,8 @@ struct debuginfo_table {
 
 NODISCARD enum status debuginfo_table_open_fd(
 	int fd, const char *name, struct debuginfo_table **out, struct err *e);
-/* Id of the range that holds the address, UINT32_MAX when no region does: what lookup costs without
- * the names. */
+/* The number of the range that holds the address; UINT32_MAX: no region holds it. This is a lookup
+ * without the names. */
 uint32_t debuginfo_table_range(const struct debuginfo_table *t, uint64_t vaddr);
 struct str debuginfo_table_text(const struct debuginfo_table *t, uint32_t id);
 /* Whether a trimmed table has left the place out, so that the whole table may know more of it. */

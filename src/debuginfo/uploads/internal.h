@@ -7,7 +7,8 @@
 
 #include <limits.h>
 
-/* A folder's and a file's name: what the texts become (three bytes for one), and the rest. */
+/* Bytes of a folder's or a file's name: the texts, of which a byte may become three, and the rest.
+ */
 #define DEBUGINFO_NAME_MAX 255
 #define DEBUGINFO_PATH_BYTES (PATH_MAX + 2 * DEBUGINFO_NAME_MAX)
 
@@ -17,14 +18,14 @@ struct debuginfo_upload {
 	struct debuginfo_record record;
 	int fd;
 	uint64_t bytes;
-	uint64_t reserved; /* of debuginfo_uploads.bytes: what came and a little more */
+	uint64_t reserved; /* its part of debuginfo_uploads.bytes: what came and a little more */
 	bool whole;
 };
 
 struct debuginfo_uploads {
 	struct debuginfo_uploads_config config; /* dir is a copy */
 	struct debuginfo_metrics metrics;
-	struct lock lock;    /* of all that follows, and of records and whole files */
+	struct lock lock;    /* guards all that follows, and records and whole files on disk */
 	pthread_cond_t left; /* an upload under way has ended */
 	struct debuginfo_upload *arriving;
 	uint32_t arriving_count;
@@ -42,7 +43,7 @@ struct debuginfo_place {
 NODISCARD enum status debuginfo_place_of(const struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct debuginfo_place *out, struct err *e);
 struct debuginfo_key debuginfo_key_of(const struct debuginfo_record *r);
-/* DIR/BASE.SUFFIX, of an upload's file with ".part" behind it where it is not whole. */
+/* DIR/BASE.SUFFIX; `part`: with ".part" behind it, for an upload's file that is not whole. */
 void debuginfo_path(const struct debuginfo_place *p, const char *suffix, bool part,
 	char out[DEBUGINFO_PATH_BYTES]);
 
@@ -53,7 +54,7 @@ void debuginfo_record_begin(const struct debuginfo_key *key, struct debuginfo_re
 
 /* ---- records; with the lock held ---- */
 
-/* NOT_SEEN where there is none, or a damaged one (counted and set aside with its files). */
+/* NOT_SEEN: there is none, or a damaged one (which is counted and set aside with its files). */
 NODISCARD enum status debuginfo_record_read(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
 NODISCARD enum status debuginfo_record_write(
@@ -61,13 +62,14 @@ NODISCARD enum status debuginfo_record_write(
 
 /* ---- room.c; with the lock held ---- */
 
-/* Moves the record of a place, which cannot be read, and its whole files out of the way. */
+/* Moves an unreadable record of a place, and the place's whole files, out of the way. */
 NODISCARD enum status debuginfo_room_set_aside(
 	struct debuginfo_uploads *u, const struct debuginfo_place *place, struct err *e);
-/* Removes what no record names, sets aside what cannot be read, and counts the rest. */
+/* Removes files that no record names, sets aside records that cannot be read, and counts the rest.
+ */
 NODISCARD enum status debuginfo_room_begin(struct debuginfo_uploads *u, struct err *e);
 /* Makes room for `bytes` more: the least recently used files are removed. E_LIMIT. */
 NODISCARD enum status debuginfo_room_make(
 	struct debuginfo_uploads *u, uint64_t bytes, struct err *e);
-/* Room for one build id more. */
+/* Makes room for one more build id. */
 NODISCARD enum status debuginfo_room_for_id(struct debuginfo_uploads *u, struct err *e);

@@ -7,7 +7,8 @@
 #define DEBUGINFO_RECORD_BYTES_MAX 4096
 
 const char *debuginfo_type_name(enum debuginfo_type type);
-/* Text as a file's name has it, and back; false: it was not made by the first. */
+/* Writes a text so that it can be part of a file's name, and reads it back; false: the name was not
+ * made by debuginfo_put_name(). */
 void debuginfo_put_name(struct buf *out, struct str text);
 bool debuginfo_take_name(struct str name, char *out, size_t max);
 /* A UUID in lower case. */

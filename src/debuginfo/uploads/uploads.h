@@ -18,9 +18,9 @@
 #define DEBUGINFO_TENANT_MAX 64
 #define DEBUGINFO_HASH_MAX 128
 #define DEBUGINFO_UPLOAD_ID_LEN 36
-/* Build ids with uploads; of more, the ones without a file go first. */
+/* Build ids with uploads. If there are more, ids without a file are removed first. */
 #define DEBUGINFO_IDS_MAX 65536
-/* Files that arrive at a time; the next one waits. */
+/* Files that arrive at the same time; the next one waits. */
 #define DEBUGINFO_ARRIVING_MAX 8
 /* Uploads that wait. Beyond that a client is told to try again, since each keeps a thread. */
 #define DEBUGINFO_WAITING_MAX 64
@@ -71,7 +71,7 @@ struct debuginfo_uploads_config {
 	const char *dir;           /* is made; copied */
 	uint64_t bytes_max;        /* of all files; beyond it the least recently used is removed */
 	uint64_t upload_bytes_max; /* of one */
-	int64_t stale_ns;          /* since it began: an upload may be tried again */
+	int64_t stale_ns;          /* an upload that began longer ago may be tried again */
 };
 void debuginfo_uploads_config_default(struct debuginfo_uploads_config *c);
 
@@ -81,10 +81,10 @@ NODISCARD enum status debuginfo_uploads_open(
 	const struct debuginfo_uploads_config *c, struct debuginfo_uploads **out, struct err *e);
 void debuginfo_uploads_close(struct debuginfo_uploads *u); /* NULL is fine */
 
-/* What is known; state NOT_SEEN where nothing is. E_INVALID: no build id. */
+/* The record of a key; state NOT_SEEN: nothing is known. E_INVALID: it is no build id. */
 NODISCARD enum status debuginfo_uploads_find(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct debuginfo_record *out, struct err *e);
-/* Decides on what is known whether an upload may begin. */
+/* Decides by the record whether an upload may begin. */
 typedef enum status debuginfo_may_begin_fn(
 	void *ctx, const struct debuginfo_record *known, struct err *e);
 /* Begins an upload when `may` returns OK, else returns its status. No other upload begins in
@@ -92,31 +92,32 @@ typedef enum status debuginfo_may_begin_fn(
 NODISCARD enum status debuginfo_uploads_begin(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct str hash, uint64_t size_bytes,
 	debuginfo_may_begin_fn *may, void *ctx, struct debuginfo_record *out, struct err *e);
-/* True when an upload that goes on has taken too long. */
+/* True if an upload is under way and has taken too long. */
 bool debuginfo_upload_is_stale(
 	const struct debuginfo_uploads *u, const struct debuginfo_record *r, int64_t now_ns);
 
-/* The bytes of an upload, one stream's. E_NOTFOUND: none was begun for this build id. E_INVALID:
- * another was. E_PRECONDITION: it arrives already, or has ended. Waits (until `deadline_ns`,
- * monotonic) while DEBUGINFO_ARRIVING_MAX others arrive. E_UNAVAILABLE: that long in vain, or
- * DEBUGINFO_WAITING_MAX wait already; it may be begun anew at once. */
+/* Opens an upload for its bytes, which come in one stream. It waits (until `deadline_ns`,
+ * monotonic) while DEBUGINFO_ARRIVING_MAX others arrive. E_NOTFOUND: no upload was begun for this
+ * build id. E_INVALID: another one was. E_PRECONDITION: it is arriving already, or has ended.
+ * E_UNAVAILABLE: the deadline passed, or DEBUGINFO_WAITING_MAX uploads wait already; the upload may
+ * be begun anew at once. */
 struct debuginfo_upload;
 NODISCARD enum status debuginfo_upload_open(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct str upload_id, int64_t deadline_ns,
 	struct debuginfo_upload **out, struct err *e);
-/* E_INVALID: more than was announced. E_LIMIT: there is no room, only files that arrive too. */
+/* E_INVALID: more than was announced. E_LIMIT: all the room is taken by files that are arriving. */
 NODISCARD enum status debuginfo_upload_write(
 	struct debuginfo_upload *up, struct str bytes, struct err *e);
 /* The stream has ended well: OK when the file is whole, and on disk. E_INVALID: it is shorter than
  * announced. */
 NODISCARD enum status debuginfo_upload_end(
 	struct debuginfo_upload *up, uint64_t *out_bytes, struct err *e);
-/* Always last: an upload that did not end well is broken. */
+/* Always to be called last; an upload that did not end well becomes BROKEN. */
 void debuginfo_upload_close(struct debuginfo_upload *up);
 
-/* From now on the file is used, and the one before it is gone; `out` says whether it is invalid:
- * then it is not kept. Harmless the second time. E_NOTFOUND, E_INVALID as above, E_PRECONDITION:
- * the file is not whole. */
+/* From now on the file is used, and the one before it is removed. An invalid file is not kept;
+ * `out` says so. A second call is harmless. E_NOTFOUND, E_INVALID: as above. E_PRECONDITION: the
+ * file is not whole. */
 NODISCARD enum status debuginfo_uploads_finish(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, struct str upload_id, struct debuginfo_record *out,
 	struct err *e);
@@ -124,7 +125,7 @@ NODISCARD enum status debuginfo_uploads_finish(struct debuginfo_uploads *u,
 /* A descriptor of the file, the caller's. E_NOTFOUND: there is none. */
 NODISCARD enum status debuginfo_uploads_file(struct debuginfo_uploads *u,
 	const struct debuginfo_key *key, int *out_fd, uint64_t *out_bytes, struct err *e);
-/* The same, from any tenant: names are the same for all. */
+/* The same, from any tenant: names of a build id are the same for all. */
 NODISCARD enum status debuginfo_uploads_any(struct debuginfo_uploads *u, struct str build_id,
 	enum debuginfo_type type, int *out_fd, struct err *e);
 
@@ -148,11 +149,11 @@ void debuginfo_uploads_write_metrics(struct debuginfo_uploads *u, struct buf *ou
 
 /* ---- what is uploaded of an ELF file ---- */
 
-/* What of an ELF file gives names to its addresses, as a file of its own that is read piece by
- * piece: all sections that are not loaded (DWARF, symbols), symbols of the dynamic linker, notes;
- * of the others their headers. From it comes the symbol table that comes from the whole file.
- * Memory: that of the headers. `obj` stays the caller's, until the end. E_INVALID: its sections are
- * not where they could be. E_NOTFOUND: there are none. */
+/* The parts of an ELF file that give names to its addresses, as a file of its own that is read
+ * piece by piece: all sections that are not loaded (DWARF, symbols), symbols of the dynamic linker,
+ * notes, and the headers of the other sections. It gives the same symbol table as the whole file.
+ * Only the headers are kept in memory. `obj` stays the caller's, and must outlive the extract.
+ * E_INVALID: sections lie at impossible places. E_NOTFOUND: there are no sections. */
 struct objfile;
 struct debuginfo_extract;
 NODISCARD enum status debuginfo_extract_new(
@@ -161,29 +162,32 @@ void debuginfo_extract_free(struct debuginfo_extract *x); /* NULL is fine */
 uint64_t debuginfo_extract_bytes(const struct debuginfo_extract *x);
 /* False: nothing in there names a function. */
 bool debuginfo_extract_has_names(const struct debuginfo_extract *x);
-/* Exactly `len` bytes, which must be there. E_INVALID: the ELF file has become shorter. */
+/* Reads exactly `len` bytes, which must be within the extract. E_INVALID: the ELF file has become
+ * shorter. */
 NODISCARD enum status debuginfo_extract_read(
 	const struct debuginfo_extract *x, uint64_t at, void *out, size_t len, struct err *e);
-/* The whole of it to `fd`. */
+/* Writes the whole extract to `fd`. */
 NODISCARD enum status debuginfo_extract(const struct objfile *obj, int fd, struct err *e);
 
 /* ---- archives of sources: tar, compressed by gzip or zstd ---- */
 
-/* Of one text. */
+/* Bytes of one text. */
 #define DEBUGINFO_SOURCE_BYTES_MAX ((size_t)32 << 20)
-/* Unpacked, until the wanted file is found; its entries, and their paths. */
+/* Bytes unpacked until the wanted file is found; entries of an archive, and bytes of their paths.
+ */
 #define DEBUGINFO_ARCHIVE_BYTES_MAX ((uint64_t)8 << 30)
 #define DEBUGINFO_ARCHIVE_ENTRIES_MAX 1000000
 #define DEBUGINFO_ARCHIVE_PATH_MAX 4096
 
 typedef bool debuginfo_cancel_fn(void *ctx);
-/* The bytes of the file `path`, appended to `out`. A "/" or "./" at the front counts on neither
- * side. E_NOTFOUND: it is not in there. E_CORRUPT says what is wrong with the archive, and where.
- * E_LIMIT: see above, and out->max. `cancel` may be NULL. */
+/* Appends the bytes of the file `path` to `out`. A "/" or "./" at the front is ignored in both
+ * names. E_NOTFOUND: the archive does not have it. E_CORRUPT says what is wrong with the archive,
+ * and where. E_LIMIT: see above, and out->max. `cancel` may be NULL. */
 NODISCARD enum status debuginfo_archive_find(int fd, struct str path, debuginfo_cancel_fn *cancel,
 	void *cancel_ctx, struct buf *out, struct err *e);
 
-/* Writes one, in zstd, to `fd`. Times and owners are left out: equal files give equal bytes. */
+/* Writes an archive, compressed by zstd, to `fd`. Times and owners are left out: equal files give
+ * equal bytes. */
 struct debuginfo_pack;
 NODISCARD enum status debuginfo_pack_new(int fd, struct debuginfo_pack **out, struct err *e);
 /* E_LIMIT: the path or the text is longer than may be read back. */
