@@ -15,7 +15,7 @@ struct arena {
 	struct arena_block *head;
 	size_t used;  /* bytes handed out, with alignment */
 	size_t limit; /* of `used` */
-	bool full;    /* the limit was the reason of a NULL */
+	bool full;    /* a NULL was returned because of the limit */
 };
 
 void arena_init(struct arena *a, size_t limit_bytes);

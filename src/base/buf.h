@@ -16,22 +16,22 @@ struct buf {
 	size_t cap;
 	size_t max; /* of len; 0 means that buf_init() was forgotten, and nothing fits */
 	bool failed;
-	bool no_memory; /* the reason, where it was not the maximum */
+	bool no_memory; /* it failed for lack of memory, not at the maximum */
 };
 
 void buf_init(struct buf *b, size_t max_bytes);
 void buf_deinit(struct buf *b);
-/* Empty, memory kept, failure forgotten. */
+/* Makes it empty; keeps its memory, and forgets a failure. */
 void buf_clear(struct buf *b);
 /* Hand the bytes over: the caller free()s them; the buffer is empty and may be used again. */
 NODISCARD uint8_t *buf_steal(struct buf *b, size_t *out_len);
 /* OK, E_LIMIT or E_NOMEM. */
 NODISCARD enum status buf_status(const struct buf *b);
 
-/* Room for `len` more bytes at data + len, uninitialised; NULL on failure. Add to `len` what was
- * written. */
+/* Room for `len` more bytes at data + len, uninitialised; NULL on failure. The caller adds the
+ * bytes that it wrote to b->len. */
 NODISCARD uint8_t *buf_reserve(struct buf *b, size_t len);
-/* The same, and `len` is added at once. */
+/* The same, and adds `len` to b->len at once. */
 NODISCARD uint8_t *buf_extend(struct buf *b, size_t len);
 
 void buf_put(struct buf *b, const void *bytes, size_t len);
@@ -45,8 +45,8 @@ void buf_u32(struct buf *b, uint32_t v);
 void buf_u64(struct buf *b, uint64_t v);
 void buf_varint(struct buf *b, uint64_t v);
 void buf_zigzag(struct buf *b, int64_t v);
-/* Append the bytes of `more`, which is empty then. The larger of the two keeps its memory, so that
- * long answers get a short head without a second copy of them. */
+/* Appends the bytes of `more`, which is empty then. The memory of the larger buffer is kept, so a
+ * long answer gets a short head in front without a second copy of the answer. */
 void buf_join(struct buf *b, struct buf *more);
 /* Zero bytes up to a multiple of `align`. */
 void buf_align(struct buf *b, size_t align);

@@ -3,10 +3,10 @@
  * lock: mutexes and read-write locks that know their place in the one order of all locks.
  *
  * A thread takes locks in the order of LOCK_ORDER, outermost first, and never two of one place;
- * with one of LOCK_LEAVES in hand it takes no other. docs/concurrency.md says what each protects,
- * and tools/check holds its list and this one together. Builds that are no release ones check it at
- * each lock, also where no deadlock comes of it this time: a program that breaks the order ends
- * with a sentence that names both locks.
+ * while it has one of LOCK_LEAVES it takes no other. docs/concurrency.md says what each protects,
+ * and tools/check compares its list with this one. All builds but release ones check the order at
+ * each lock, also if there is no deadlock this time: a program that breaks it ends with a sentence
+ * that names both locks.
  *
  * Layer 0. Thread safe. Owned by the caller: lock_init(), then lock_destroy().
  */

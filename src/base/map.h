@@ -10,7 +10,8 @@
 #include "base/arena.h"
 #include "base/hash.h"
 
-/* Open addressing from (hash, caller's equality) to a uint32 value below MAP_NONE. */
+/* A hash table with open addressing. A hash and the caller's comparison lead to a uint32 value
+ * below MAP_NONE. */
 #define MAP_NONE UINT32_MAX
 
 struct map {
@@ -51,14 +52,14 @@ struct strtab {
 /* limit: bytes of text in all. An error leaves nothing to release. */
 NODISCARD enum status strtab_init(struct strtab *t, size_t limit_bytes);
 void strtab_deinit(struct strtab *t);
-/* Everything forgotten but "". */
+/* Forgets all texts but "". */
 NODISCARD enum status strtab_clear(struct strtab *t);
 /* Room for `more` texts, without their bytes. */
 NODISCARD enum status strtab_reserve(struct strtab *t, uint32_t more);
 NODISCARD enum status strtab_intern(struct strtab *t, struct str s, uint32_t *out_id);
 /* MAP_NONE when absent. */
 uint32_t strtab_find(const struct strtab *t, struct str s);
-/* Whether it is there already, behind the text that was interned last. */
+/* Whether `s` is the text that follows the one interned last. */
 static inline bool strtab_expects(const struct strtab *t, struct str s)
 {
 	return t->index.expected < t->len && str_eq(t->v[t->index.expected], s);

@@ -9,11 +9,11 @@
 
 #include "base/status.h"
 
-/* A key and whose it is. */
+/* A key and the number of its element. */
 struct radix_item {
 	uint64_t key;
 	uint32_t index;
 };
 
-/* `scratch` has room for as many. The result is in `v`. */
+/* `scratch` has room for n items. The result is in `v`. */
 void radix_sort(struct radix_item *v, struct radix_item *scratch, size_t n);

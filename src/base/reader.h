@@ -119,8 +119,9 @@ READER_FIXED(reader_i32, int32_t)
 READER_FIXED(reader_i64, int64_t)
 #undef READER_FIXED
 
-/* A varint of three bytes or more: where it ends, NULL when it does not or has a 65th bit. Apart,
- * so that what is inlined everywhere stays small. */
+/* A varint of three bytes or more. Returns where it ends; NULL: it does not end, or has a 65th bit.
+ * It is a function of its own, so that reader_varint(), which is inlined everywhere, stays small.
+ */
 const uint8_t *reader_varint_long(const uint8_t *p, const uint8_t *end, uint64_t *out);
 
 /* Protobuf varint: 1 to 10 bytes; a 65th bit fails. */

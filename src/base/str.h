@@ -45,7 +45,7 @@ size_t str_rindex(struct str s, char c);                   /* the last one, or s
 struct str str_trim(struct str s);                         /* ASCII white space at both ends */
 struct str str_sub(struct str s, size_t from, size_t len); /* clamped to s */
 struct str str_base_name(struct str path);                 /* without its folders */
-/* Cut up to the first `c` off the front of *s; false when *s is empty. The separator goes. */
+/* Cuts the part before the first `c`, and that `c`, off the front of *s; false when *s is empty. */
 bool str_split(struct str *s, char c, struct str *out_part);
 
 /* The whole of `s` is the number, no white space, no sign for unsigned; false otherwise and on

@@ -19,7 +19,8 @@ NODISCARD enum status units_parse_bytes(struct str s, uint64_t *out_bytes, struc
 /* Bytes of the longest text of the writers below, with the NUL. */
 #define UNITS_TEXT_MAX 48
 /* `value` of `unit` for people, three digits: "nanoseconds" give "1.23s" (up to "2.10h"), "bytes"
- * "45.6MiB", "count" "12.3k"; others the number and the unit's name. ASCII. Returns `out`. */
+ * "45.6MiB", "count" "12.3k"; for other units the number and the unit's name. ASCII. Returns `out`.
+ */
 const char *units_format(int64_t value, struct str unit, char out[UNITS_TEXT_MAX]);
 /* The exact form that units_parse_duration() reads: "2w", "1h30m", "0s". */
 const char *units_format_duration(int64_t ns, char out[UNITS_TEXT_MAX]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ask: what the verbs that ask a server have in common: their flags, the request, the answer.
+ * ask: flags, request and answer, for all verbs that ask a server.
  *
  * Private to cli/. The server does the work (docs/api.md); here a URL is put together and the body
  * is passed on.
@@ -30,21 +30,23 @@ extern const struct cli_option cli_ask_index_options[]; /* without match, and ov
 void cli_url_begin(struct buf *url, const char *path);
 void cli_url_add(struct buf *url, const char *key, const char *value); /* NULL, "": left out */
 void cli_url_escape(struct buf *url, const char *text);
-/* An end of a time range as people type it (query_parse_time()), local where it has no zone. False:
- * it is none, and that was said. A key that ends in "to" is the later end. */
+/* Adds an end of a time range as people type it (query_parse_time()); it is local time if it has no
+ * zone. A key that ends in "to" is the later end. False: it is no time, and an error was printed.
+ */
 bool cli_url_add_time(struct buf *url, const char *key, const char *flag, const char *text);
 /* Where the address of the server came from: "--server", "FIRN_SERVER". */
 const char *cli_server_source(const char *server);
 
 #define CLI_ANSWER_BYTES_MAX ((size_t)1 << 30)
 
-/* As cli_ask(), with the answer in `out`. CLI_OK, or the exit code; then it has been said why. */
+/* As cli_ask(), with the answer in `out`. Returns CLI_OK, or the exit code after an error was
+ * printed. */
 int cli_ask_body(const struct cli_ask *ask, struct buf *url, const char *format, struct buf *out);
-/* An answer to a file, or (NULL) to standard output, where a terminal is not made to obey it; the
- * exit code. */
+/* Writes an answer to a file, or (NULL) to standard output, where a terminal gets no control
+ * characters. Returns the exit code. */
 int cli_pass_on(struct str body, const char *path);
-/* Whether an answer can be written to `path` (cli_pass_on), tried without changing what is there.
- * E_INVALID: no file can be of this name. */
+/* Tries whether an answer can be written to `path` (cli_pass_on), without changing the file.
+ * E_INVALID: no file can have this name. */
 NODISCARD enum status cli_output_check(const char *path, struct err *e);
 /* Adds query, from, to, match and format, asks, writes the body to `path` (NULL: standard output)
  * and returns the exit code; says on standard error what went wrong. */
@@ -53,5 +55,6 @@ int cli_ask(const struct cli_ask *ask, struct buf *url, const char *format, cons
 const char *cli_format_of(const char *path);
 /* Adds the width of the terminal that standard output is, for a table. */
 void cli_url_add_width(struct buf *url, const char *format);
-/* The text of "error" in an answer that is JSON; else its beginning. For tests too. */
+/* The text of "error" in an answer that is JSON; else the beginning of the answer. For tests too.
+ */
 void cli_error_text(struct str body, struct buf *out);

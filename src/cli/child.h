@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * child: what a forked child does before and around its work.
+ * child: starts the work of a forked child, and gives up its privileges.
  *
  * Private to cli/.
  */
@@ -11,20 +11,21 @@
 
 #include <sys/types.h>
 
-/* To be called in a fresh child of `parent`; they return the exit code. SIGTERM stops them; the
- * terminal's signals are the parent's business; they end when the parent ends. */
+/* To be called in a fresh child of `parent`; they return the exit code. They stop at SIGTERM and
+ * when the parent ends, and ignore the terminal's signals, which the parent handles. */
 int child_run_server(const struct server_config *c, pid_t parent);
 int child_run_agent(const struct agent_config *c, pid_t parent);
 
 struct child_server {
 	struct server_config config;
-	int storage_fd; /* what storage_path leads through; -1: none. The caller's */
+	int storage_fd; /* descriptor that storage_path leads through; -1: none. The caller closes
+			   it */
 	char address[256];
 	char storage_path[32];
 };
-/* A server needs nothing of what root may do once its storage directory is its own, and a low port
- * is open: *out is `c` with both, and no capability is left. To be called before other threads are
- * made. What `c` points to, and *out, outlive the server. */
+/* Opens the storage directory and the port, after which a server needs no privilege of root, and
+ * drops all capabilities. *out is `c` with both. To be called before other threads are made. *out,
+ * and everything that `c` points to, must outlive the server. */
 NODISCARD enum status child_give_up(
 	const struct server_config *c, struct child_server *out, struct err *e);
 

@@ -2,8 +2,8 @@
 /*
  * cli: the verbs of the program `firn`.
  *
- * Top layer. main() looks the verb up in cli_verbs and calls it with argv[0] being the verb; what
- * it returns is the exit code.
+ * Top layer. main() looks the verb up in cli_verbs and calls it with the verb as argv[0]; its
+ * return value is the exit code.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum cli_exit {
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,       /* the command line, or the query, is wrong */
 	CLI_UNREACHABLE = 3, /* no server answers */
-	CLI_WORSE = 4,       /* `firn diff --fail-above`: something grew by more */
+	CLI_WORSE = 4,       /* `firn diff --fail-above`: a function grew by more */
 	CLI_UNREADABLE = 5,  /* `firn store verify`, `inspect`: something could not be read */
 	CLI_NOTHING = 6,     /* no samples match the query */
 	CLI_NEWER = 7        /* `firn store verify`: written by a newer firn */
@@ -46,7 +46,7 @@ struct cli_verb {
 	const char *summary; /* NULL: not shown in the help */
 };
 
-/* What cli_main() was given; NULL before. */
+/* The verbs given to cli_main(); NULL before. */
 extern const struct cli_verb *cli_verbs;
 extern const char cli_exit_codes[]; /* the sentence of the overview about them */
 

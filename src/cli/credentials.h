@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * credentials: what a verb authenticates itself with to a server.
+ * credentials: with which a verb authenticates itself to a server.
  *
  * Private to cli/.
  */

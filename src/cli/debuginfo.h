@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* debuginfo: what the files of `firn debuginfo` share. Private to cli/. */
+/* debuginfo: functions that the files of `firn debuginfo` share. Private to cli/. */
 #pragma once
 
 #include "base/err.h"
@@ -13,7 +13,7 @@ int cli_debuginfo_upload(int argc, char **argv);
 int cli_debuginfo_code(enum status s, const struct err *e);
 /* A pattern of mkstemp() in TMPDIR. */
 NODISCARD enum status cli_debuginfo_temporary_name(char out[PATH_MAX], struct err *e);
-/* A file without a name in TMPDIR. */
+/* Opens a file without a name in TMPDIR. */
 NODISCARD enum status cli_debuginfo_temporary(int *out_fd, struct err *e);
 /* E_NOTFOUND: it should have a build id, and has none. */
 NODISCARD enum status cli_debuginfo_open(

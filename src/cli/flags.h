@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * flags: groups of flags that several verbs share, and what becomes of them.
+ * flags: groups of flags that several verbs share, and the configurations made from them.
  *
  * Private to cli/. The functions that return bool say on standard error what is wrong.
  */
@@ -102,11 +102,11 @@ extern const struct cli_group cli_profiling_group;
 /* *out points into *f. */
 bool cli_profiling_apply(struct cli_profiling_flags *f, struct agent_config *out);
 
-/* parca-agent's flags that do nothing here, and say so; they fill nothing. */
+/* parca-agent's flags that do nothing here, and say so; they set no field. */
 extern const struct cli_group cli_parca_group;
 
-/* Where things lie when no flag says so: under /var for root, else under the user's XDG
- * directories. False: there is no home directory. */
+/* The default places: under /var for root, else under the user's XDG directories. False: there is
+ * no home directory. */
 bool cli_state_path(char out[PATH_MAX], const char *below);
 bool cli_cache_path(char out[PATH_MAX], const char *below);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layout: what firn keeps on disk, by name: one table for the check that a directory is firn's and
- * for firn-disk-layout(7).
+ * layout: the names of all that firn keeps on disk, in one table, for the check that a directory is
+ * firn's and for firn-disk-layout(7).
  *
  * Private to cli/. No I/O.
  */
@@ -11,8 +11,8 @@
 #include <stddef.h>
 
 struct cli_layout_entry {
-	const char *name;   /* in the storage directory, or a place of its own */
-	const char *text;   /* what it is, and what happens if it is removed */
+	const char *name;   /* name in the storage directory, or a whole path */
+	const char *text;   /* what it is, and the effect of removing it */
 	const char *format; /* the page of docs/formats, "" for none */
 };
 

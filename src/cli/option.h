@@ -26,7 +26,8 @@ enum cli_kind {
 };
 
 struct cli_list {
-	const char *v[CLI_LIST_MAX + 1]; /* in text; NULL behind the last. Do not copy the struct */
+	const char *v[CLI_LIST_MAX +
+		      1]; /* point into `text`; NULL at the end. Do not copy the struct */
 	uint32_t count;
 	size_t used;
 	char text[CLI_LIST_BYTES_MAX];
@@ -36,22 +37,22 @@ struct cli_option {
 	const char *name; /* without the dashes */
 	enum cli_kind kind;
 	size_t at;             /* of the field, in the group's struct */
-	const char *value;     /* what --help calls the value: "HOST:PORT" */
+	const char *value;     /* name of the value in --help: "HOST:PORT" */
 	const char *help;      /* sentences; the default is added */
 	const char *otherwise; /* the default, read like a value; NULL: the field stays zero */
-	const char *env;       /* environment variable that comes before the default; or NULL */
+	const char *env;       /* environment variable that overrides the default; or NULL */
 	const char *choices;   /* "json text" */
 	char letter;           /* -o; 0: none */
 	char separator;        /* of a list */
 	uint32_t least, most;
 	bool hidden; /* accepted, not shown */
-	bool secret; /* `firn config show` keeps its value to itself */
+	bool secret; /* `firn config show` hides its value */
 	const char
 		*gone; /* the flag does nothing, and this says why; or NULL. The field is not set */
 };
 
 struct cli_group {
-	const char *title; /* "": all of it is hidden */
+	const char *title; /* "": the whole group is hidden */
 	const struct cli_option *options;
 	size_t count;
 	size_t at; /* of its struct, in the verb's struct */

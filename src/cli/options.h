@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options: the flags of a verb as a table, from which parsing, environment, defaults and --help
- * come.
+ * options: the flags of a verb as a table, which gives parsing, environment variables, defaults and
+ * --help.
  *
  * Private to cli/. A verb has groups of options; each group fills the struct that lies at its
  * offset in the verb's own struct.
@@ -33,8 +33,8 @@ struct cli_command {
 };
 
 /* Fill `out` from argv, the environment, the configuration file and defaults (argv[0] is the verb).
- * argv is permuted so that what is no flag comes last, from *out_args on. False: the verb is done
- * and its exit code is in *out_exit: help was printed, or a sentence on what is wrong. */
+ * argv is permuted so that arguments that are no flags come last, from *out_args on. False: help or
+ * an error was printed; the verb returns *out_exit. */
 bool cli_parse(const struct cli_command *c, int argc, char **argv, void *out, int *out_args,
 	int *out_exit);
 
@@ -54,10 +54,10 @@ enum cli_source { CLI_FROM_FLAG, CLI_FROM_ENV, CLI_FROM_FILE, CLI_FROM_DEFAULT, 
  * returns false with CLI_OK. */
 extern struct buf *cli_shown;
 
-/* Not NULL: cli_parse() gives it the command in place of printing the help (`firn manual`). */
+/* Not NULL: cli_parse() calls it with the command in place of printing the help (`firn manual`). */
 extern void (*cli_described)(const struct cli_command *c);
 
-/* What --help says about a flag: its help, the default and the variable. */
+/* The text of --help about a flag: its help, the default and the variable. */
 void cli_option_text(const struct cli_option *o, char *out, size_t out_size);
 /* The text of --help. */
 void cli_help(const struct cli_command *c, struct buf *out);
@@ -65,7 +65,7 @@ void cli_help(const struct cli_command *c, struct buf *out);
 /* `text` broken at blanks into lines of at most `width`, each after `indent` blanks. */
 void cli_wrap(struct buf *out, const char *text, size_t indent, size_t width);
 
-/* Takes sentences in place of standard error, where it is not NULL; without an end of line. */
+/* Not NULL: gets the sentences in place of standard error, without an end of line. */
 extern struct buf *cli_complaints;
-/* One sentence on standard error: "firn: …", without what a terminal obeys. */
+/* Prints one sentence on standard error: "firn: …", without control characters for a terminal. */
 void cli_complain(const char *fmt, ...) PRINTF(1, 2);

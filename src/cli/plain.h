@@ -2,8 +2,8 @@
 /*
  * plain: text of others as a terminal should show it.
  *
- * Private to cli/. What a server says (reasons, names of functions in profiles of others) may
- * hold what a terminal obeys.
+ * Private to cli/. Texts from a server (reasons, names of functions in profiles of others) may
+ * contain control characters for a terminal.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 
 #include "base/buf.h"
 
-/* `s` with U+FFFD for each control character (C0, DEL, C1) but those in `kept`, for what changes
- * the direction of text, and for bytes that are not UTF-8. */
+/* Appends `s` with U+FFFD in place of each control character (C0, DEL, C1) that is not in `kept`,
+ * of characters that change the direction of text, and of bytes that are not UTF-8. */
 void cli_plain(struct str s, const char *kept, struct buf *out);
 
-/* All of `s` to `to`: as it is, on a terminal plain with its lines and tabs. */
+/* Writes all of `s` to `to`: unchanged, or if that is a terminal, plain with its lines and tabs. */
 NODISCARD bool cli_show(FILE *to, struct str s);

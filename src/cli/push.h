@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * push: a pprof file to a server.
+ * push: sends a pprof file to a server.
  *
  * Private to cli/.
  */
@@ -12,7 +12,7 @@
 #define CLI_PUSH_BYTES_MAX ((size_t)64 << 20)
 
 struct cli_credentials;
-/* POST of the bytes, as `who` (NULL: without authentication); says on standard error what went
- * wrong with `file`. The exit code. */
+/* Sends the bytes by POST, as `who` (NULL: without authentication). Prints an error about `file` on
+ * standard error, and returns the exit code. */
 int cli_push_bytes(const char *server, const struct cli_credentials *who,
 	const char *path_and_query, const char *file, struct str bytes, uint64_t *out_samples);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sending: the flags that only `firn agent`, and only `firn up`, have, and all that may stand in a
- * configuration file.
+ * sending: the flags that only `firn agent` or only `firn up` has, and the groups of all flags that
+ * a configuration file may have.
  *
  * Private to cli/.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * startup: why a server did not start, as a sentence with the way out.
+ * startup: prints why a server did not start, and what to do about it.
  *
  * Private to cli/.
  */
@@ -12,7 +12,8 @@
 void cli_dial_address(const char *address, char *out, size_t out_size);
 /* Prints why nothing can listen on `address` (--http-address). False: `text` is not about that. */
 bool cli_complain_of_address(const char *address, enum status s, const char *text);
-/* Prints what `e` means in terms of the flags of `c`. used_path: another name that the storage
- * directory had meanwhile; or NULL. Returns the exit code: CLI_USAGE where the address is none. */
+/* Prints what `e` means in terms of the flags of `c`. used_path: the other name under which the
+ * storage directory was opened; or NULL. Returns the exit code: CLI_USAGE if the address is
+ * invalid. */
 int cli_complain_of_start(
 	const struct server_config *c, const char *used_path, enum status s, const struct err *e);

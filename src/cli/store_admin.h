@@ -3,7 +3,7 @@
  * store_admin: `firn store delete|export|import`: of a running server, or of a directory that no
  * server has open.
  *
- * Private to cli/. argv[0] is the verb below `store`; the exit code comes back.
+ * Private to cli/. argv[0] is the verb below `store`; they return the exit code.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tempdir: a directory that lives as long as a verb.
+ * tempdir: a directory for as long as a verb runs.
  *
  * Private to cli/. Both say on standard error what went wrong.
  */
@@ -10,7 +10,7 @@
 
 #define CLI_TEMP_DIR_BYTES 64 /* a socket below it has room in its address */
 
-/* In TMPDIR where that is short, else in /tmp; out is "" on failure. */
+/* Makes a directory in TMPDIR if that path is short, else in /tmp; out is "" on failure. */
 bool cli_temp_dir_make(const char *verb, char out[CLI_TEMP_DIR_BYTES]);
-/* And all that is in it; "": none. */
+/* Removes it with all that is in it; "": does nothing. */
 void cli_temp_dir_remove(const char *dir);

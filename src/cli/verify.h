@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * verify: whether a configuration file that has changed could be started with.
+ * verify: checks whether firn could start with a changed configuration file.
  *
  * Private to cli/.
  */
@@ -8,6 +8,6 @@
 
 #include "base/err.h"
 
-/* Every key and value of a file of server, agent and up, none of which is kept. Any thread. Errors
- * name the file, line and column. */
+/* Checks every key and value of a configuration file of server, agent and up; keeps none. Any
+ * thread. Errors name the file, line and column. */
 NODISCARD enum status cli_config_verify(const char *path, struct err *e);

@@ -15,15 +15,15 @@ struct jfr_field {
 	uint32_t class;   /* classes[] */
 	bool is_constant; /* the value is the key of a constant */
 	bool is_array;
-	int8_t slot; /* of what is asked for now; -1: skipped */
+	int8_t slot; /* number of the value that jfr_read() is asked for now; -1: skipped */
 };
 struct jfr_class {
 	uint64_t id;
 	struct str name; /* "jdk.types.StackTrace" */
 	enum jfr_kind kind;
 	uint32_t first_field, field_count;
-	uint32_t varints;         /* it lies there as so many; 0: otherwise */
-	const char *const *asked; /* what the slots of its fields are for */
+	uint32_t varints; /* its values are this many varints; 0: they are not only varints */
+	const char *const *asked; /* the names for which its fields' slots were set */
 	uint32_t asked_end;       /* fields from this one on were not asked for */
 	int event;                /* decode.c's: 0 is not looked up yet */
 };
@@ -32,7 +32,7 @@ struct jfr_constant {
 	uint32_t bytes; /* of the value */
 	uint64_t key;
 	uint32_t offset; /* of the value, in the chunk */
-	uint32_t made;   /* what was made of it */
+	uint32_t made;   /* number of the element that was made of it */
 	uint32_t labels; /* decode.c's, of a thread: labels of samples that have no others, + 1 */
 	uint8_t made_as; /* decode.c's; 0: nothing yet */
 };
@@ -51,8 +51,8 @@ struct jfr_chunk {
 	uint32_t string_class;  /* java.lang.String; MAP_NONE: there is none */
 	VEC(struct jfr_constant) constants;
 	struct map constant_index;
-	VEC(uint32_t) events; /* where those are that were wanted */
-	size_t reread_bytes;  /* that constants may still be read */
+	VEC(uint32_t) events; /* offsets of the events that were wanted */
+	size_t reread_bytes;  /* how many bytes of constants may still be read */
 };
 
 /* ---- value.c ---- */
@@ -77,30 +77,31 @@ static inline uint64_t jfr_varint(struct reader *r)
 	bool is_short = !r->failed && r->at < r->end && *r->at < 0x80;
 	return is_short ? *r->at++ : jfr_varint_long(r);
 }
-/* Past so many. False: they are torn. */
+/* Skips so many varints. False: the bytes end too early. */
 bool jfr_skip_varints(struct reader *r, uint64_t count);
 /* A string in whichever of its six forms. */
 NODISCARD enum status jfr_text(struct jfr_chunk *c, struct reader *r, struct str *out);
-/* Reads an object at the reader: values of the fields of these names (NULL at the end), which must
- * be a constant array of the program's. The reader is left behind the last of them; where that is a
- * list, before its length. */
+/* Reads the fields of these names (NULL at the end) of an object at the reader. `names` must be a
+ * constant array of the program. The reader stands behind the last of these fields then, or before
+ * its length if it is a list. */
 NODISCARD enum status jfr_read(struct jfr_chunk *c, struct reader *r, uint32_t class,
 	const char *const *names, struct jfr_value *out);
-/* Of a class of integers alone: reads an object whole, the numbers of its fields of these names and
- * 0 for those that it lacks. False: it is none, or is torn; the reader stays. */
+/* Reads a whole object of a class that has only integers: the numbers of the fields of these names,
+ * and 0 for fields that it lacks. False: it is no such class, or the object is torn; the reader is
+ * not moved. */
 bool jfr_read_numbers(struct jfr_chunk *c, struct reader *r, uint32_t class,
 	const char *const *names, uint64_t *out);
-/* Past what jfr_read() left of an object. */
+/* Skips the rest of an object after jfr_read(). */
 NODISCARD enum status jfr_skip_rest(struct jfr_chunk *c, struct reader *r, uint32_t class);
-/* Past a value of a class. */
+/* Skips a value of a class. */
 NODISCARD enum status jfr_skip(struct jfr_chunk *c, struct reader *r, uint32_t class);
 struct reader jfr_at(const struct jfr_chunk *c, size_t offset);
 NODISCARD enum status jfr_torn(struct jfr_chunk *c, const struct reader *r, const char *what);
 /* NULL: absent (keys of null are 0). */
 struct jfr_constant *jfr_constant_find(struct jfr_chunk *c, uint32_t class, uint64_t key);
-/* Due for the bytes of a constant whenever they were read. E_LIMIT: JFR_REREAD_FACTOR. */
+/* To be called whenever bytes of a constant were read. E_LIMIT: JFR_REREAD_FACTOR. */
 NODISCARD enum status jfr_spend(struct jfr_chunk *c, size_t bytes);
-/* jfr_read() of a constant; all its bytes are due, see jfr_spend(). */
+/* jfr_read() of a constant; counts all its bytes by jfr_spend(). */
 NODISCARD enum status jfr_constant_read(struct jfr_chunk *c, const struct jfr_constant *k,
 	const char *const *names, struct jfr_value *out);
 /* jfr_text() of a constant. */
@@ -114,20 +115,20 @@ struct jfr_event {
 	struct reader r; /* behind size and type */
 };
 /* Header, classes, constants and events[] of the first chunk of `bytes`; *out_bytes is its length.
- * `wanted` says which events, by their classes (NULL: none). jfr_chunk_deinit() is due after a
- * failure too. */
+ * `wanted` says which events, by their classes (NULL: none). jfr_chunk_deinit() must be called
+ * after a failure too. */
 NODISCARD enum status jfr_chunk_open(struct jfr_chunk *c, struct str bytes,
 	bool (*wanted)(struct jfr_class *), size_t *out_bytes, struct err *e);
 void jfr_chunk_deinit(struct jfr_chunk *c);
-/* The event at *io_offset, which becomes that of the next. */
+/* Reads the event at *io_offset, and moves *io_offset to the next. */
 NODISCARD enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_event *out);
 /* MAP_NONE: no such class. */
 uint32_t jfr_class_find(const struct jfr_chunk *c, uint64_t id);
 
 /* ---- names.c ---- */
 
-/* "App$$Lambda_" of "App$$Lambda$669.0x0000000800fd7318": what is made anew in each process is cut
- * off. It lies in the chunk, in its arena or in the program. */
+/* Cuts off the part of a name that differs in each process: "App$$Lambda$669.0x0000000800fd7318"
+ * becomes "App$$Lambda_". The result lies in the chunk, in its arena or in the program. */
 NODISCARD enum status jfr_stable_name(struct jfr_chunk *c, struct str *io);
 
 /* ---- metadata.c ---- */

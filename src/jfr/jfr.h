@@ -34,7 +34,8 @@
 #define JFR_STRINGS_MAX 1000000u   /* of the metadata of a chunk */
 #define JFR_CONSTANTS_MAX 2000000u /* of a chunk; some 100 bytes each */
 #define JFR_EVENTS_MAX 16000000u   /* settings and samples of a chunk; each takes 4 bytes */
-/* Events read the constants that they name: so many times the length of a chunk, all together. */
+/* Events read the constants that they name: all together at most this many times the length of a
+ * chunk. */
 #define JFR_REREAD_FACTOR 8
 #define JFR_DEPTH_MAX 16 /* objects in objects */
 #define JFR_TEXT_MAX ((size_t)1 << 20)
@@ -44,15 +45,15 @@
 /* Labels that a context may have. */
 #define JFR_CONTEXT_LABELS_MAX 32
 
-/* Labels of an event: the numbers of its fields contextId, spanId and spanName, which are not 0 all
- * three; written to out[0 .. room), *out_count. */
+/* Makes the labels of an event from its fields contextId, spanId and spanName, of which at least
+ * one is not 0. Writes them to out[0 .. room), and their number to *out_count. */
 typedef enum status jfr_context_fn(void *ctx, uint64_t context_id, uint64_t span_id,
 	uint64_t span_name, struct profile *p, struct profile_label *out, uint32_t room,
 	uint32_t *out_count);
 
 struct jfr_options {
 	int64_t period_ns; /* of a sample of cpu and wall */
-	int64_t time_ns;   /* of all samples; 0: of each chunk, its own, and its duration too */
+	int64_t time_ns;   /* of all samples; 0: each chunk has its own time and duration */
 	int64_t duration_ns;
 	uint32_t resource;       /* label_sets[] of every sample */
 	jfr_context_fn *context; /* NULL: none */
@@ -62,6 +63,6 @@ struct jfr_options {
 bool jfr_is(struct str bytes);
 
 /* Adds to `out` one sample for each distinct type, stack and labels; no samples on failure.
- * E_INVALID names chunk and byte, E_LIMIT the limit, E_UNSUPPORTED what is not read. */
+ * E_INVALID names chunk and byte, E_LIMIT the limit, E_UNSUPPORTED the unknown format. */
 NODISCARD enum status jfr_decode(
 	struct str bytes, const struct jfr_options *options, struct profile *out, struct err *e);

@@ -25,7 +25,7 @@ struct table_run {
 	size_t count;
 };
 
-/* Where a mapping was in memory, by its place in the table. */
+/* Where a mapping was in memory, one for each element of the table. */
 struct loaded {
 	uint64_t start;
 	uint64_t offset;
@@ -34,7 +34,7 @@ struct loaded {
 struct decoder {
 	struct str message;
 	const struct pprof_options *options;
-	bool has_shapes;       /* names of functions may have Go's shapes, which are to go */
+	bool has_shapes;       /* names of functions may have Go's shapes, to be removed */
 	struct loaded *loaded; /* NULL: addresses stay as they are */
 	struct profile *out;
 	struct err *e;
@@ -43,7 +43,7 @@ struct decoder {
 	uint32_t *strings;
 	size_t string_count;
 	struct id_table mappings, locations, functions;
-	uint64_t *lost_ids;       /* of functions that have none; NULL: they have */
+	uint64_t *lost_ids;       /* ids for functions that have none; NULL: they have ids */
 	struct profile_head head; /* of all columns, without the type */
 	uint64_t period_type[2];
 	uint32_t *columns; /* heads[] of each sample type */
@@ -51,23 +51,26 @@ struct decoder {
 	int64_t *values;    /* of one sample: column_count */
 	struct buf numbers; /* of one sample: PROFILE_LABEL_NUMBERS */
 	VEC(uint32_t) stack;
-	uint64_t
-		comments[PROFILE_COMMENTS_MAX]; /* texts of the message; what is more is left out */
+	uint64_t comments[PROFILE_COMMENTS_MAX]; /* texts of the message; further ones are left out
+						  */
 	size_t comment_count;
-	uint32_t comment; /* all of them in one: PROFILE_LABEL_COMMENTS of each sample; 0: none */
+	uint32_t comment; /* all comments as one text: PROFILE_LABEL_COMMENTS of each sample; 0:
+			     none */
 	uint32_t comment_name;
 };
 
 extern const char *const pprof_table_names[PPROF_TABLES];
 
-/* Errors: what is malformed, refers to nothing, or passes a limit or memory. */
+/* Errors: an element is malformed, refers to nothing, or could not be added (a limit, or no
+ * memory). */
 enum status pprof_torn(struct decoder *d, const struct reader *r, int table, size_t index);
 enum status pprof_dangling(
 	struct decoder *d, int table, size_t index, const char *field, uint64_t value);
 enum status pprof_not_added(struct decoder *d, enum status s, int table, size_t index);
 
-/* decode_code.c: mappings, functions and locations. Begun before strings are read, decoded after.
- */
+/* decode_code.c: mappings, functions and locations. The first is called before strings are read,
+ * the second after.
+ * */
 NODISCARD enum status pprof_code_begin(struct decoder *d);
 NODISCARD enum status pprof_code_read(struct decoder *d);
 

@@ -17,7 +17,7 @@ struct id_table {
 	uint32_t count;    /* room in both */
 	uint32_t filled;
 	bool sparse; /* `map` is in use */
-	bool moved;  /* an index is another number than its id */
+	bool moved;  /* some index is not the same number as its id */
 	struct map map;
 };
 
@@ -44,7 +44,7 @@ static inline uint32_t id_index(const struct id_table *t, uint64_t id)
 	return place == NO_ID ? NO_ID : t->indices[place];
 }
 
-/* A new id that is its own place; false: it is another. */
+/* Adds a new id if its place is the next one; false: it is not. */
 static inline bool id_append_next(struct id_table *t, uint64_t id, uint32_t index)
 {
 	uint32_t at = t->filled;
@@ -57,7 +57,7 @@ static inline bool id_append_next(struct id_table *t, uint64_t id, uint32_t inde
 	return true;
 }
 
-/* A new id; false: no memory. */
+/* Adds a new id; false: no memory. */
 static inline bool id_append(struct id_table *t, uint64_t id, uint32_t index)
 {
 	uint32_t at = t->filled;

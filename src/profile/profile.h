@@ -67,7 +67,7 @@ struct profile_mapping {
 	uint64_t offset;
 	uint32_t filename;
 	uint32_t build_id; /* as the sender has it: lower-case hex of the GNU build id, a content id
-			    * (objfile.h), what others go by (Go's a/b/c/d, a UUID), or "" */
+			    * (objfile.h), another kind of id (Go's a/b/c/d, a UUID), or "" */
 };
 
 struct profile_line {
@@ -82,7 +82,7 @@ struct profile_location {
 	uint32_t line_first; /* lines[line_first .. + line_count): innermost inlined call first */
 	uint32_t line_count; /* 0: not symbolized yet */
 	uint8_t kind;        /* enum frame_kind */
-	bool unnamed;        /* the symbolizer found no function: its line says where it is */
+	bool unnamed;        /* the symbolizer found no function: the line has the place instead */
 };
 
 struct profile_stack {
@@ -97,17 +97,17 @@ struct profile_label {
 
 /* The numeric label of heap profiles: the size of the objects that a sample stands for. */
 #define PROFILE_LABEL_BYTES "bytes"
-/* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". It is in no list of
- * labels. */
+/* The other numeric labels of a pprof sample, as text: "name=5,other=7:unit". Lists of labels leave
+ * it out. */
 #define PROFILE_LABEL_NUMBERS "__numbers__"
 #define PROFILE_NUMBERS_BYTES_MAX 1024
 /* The comments of the pprof file that a sample came in, as one text: PROFILE_COMMENTS_END between
- * them. It is in no list either. */
+ * them. Lists leave it out too. */
 #define PROFILE_LABEL_COMMENTS "__comments__"
 #define PROFILE_COMMENTS_END '\x1e'
 #define PROFILE_COMMENTS_MAX 64
 #define PROFILE_COMMENTS_BYTES_MAX 4096
-/* Labels of a single sample: they tell no series apart. */
+/* Labels of single samples: they are no part of a series. */
 #define PROFILE_SAMPLE_LABELS                                                                 \
 	"pid", "thread_id", "thread_name", "cpu", "span_id", "trace_id", PROFILE_LABEL_BYTES, \
 		PROFILE_LABEL_NUMBERS, PROFILE_LABEL_COMMENTS
@@ -168,23 +168,24 @@ struct profile {
 	VEC(struct profile_type) types;
 	VEC(struct profile_head) heads;
 	VEC(struct profile_sample) samples;
-	struct map function_index; /* of the first ones, as many as it counts; of locations too */
+	struct map function_index; /* has the first ones, as many as its count; the same for
+				      locations */
 	struct map mapping_index;
 	struct map location_index;
-	uint32_t name_max;     /* of the functions: one with a later name is new */
+	uint32_t name_max;     /* of the functions: a function with a later name is new */
 	uint32_t function_max; /* of the locations' first lines, in the same way */
 	struct map stack_index;
 	struct map label_set_index;
 	struct map type_index;
-	uint64_t cut_stacks;     /* calls of profile_add_stack() that cut one */
-	uint64_t zero_samples;   /* left out by decoders: their value, 0, says nothing */
-	uint64_t bad_lines;      /* of text, left out by decoders: they cannot be read */
+	uint64_t cut_stacks;     /* calls of profile_add_stack() that cut a stack */
+	uint64_t zero_samples;   /* samples with the value 0, left out by decoders */
+	uint64_t bad_lines;      /* lines of text that decoders could not read and left out */
 	uint64_t label_work;     /* bytes compared and moved by profile_add_labels() */
-	uint64_t label_work_max; /* beyond it that gives E_LIMIT; 0: no matter */
-	uint32_t stack_max;      /* where it cuts: PROFILE_STACK_MAX, or less (2 at least) */
+	uint64_t label_work_max; /* limit of label_work (E_LIMIT); 0: none */
+	uint32_t stack_max; /* longer stacks are cut: PROFILE_STACK_MAX, or less (at least 2) */
 };
 
-/* limit_bytes: of all texts, and once more of all tables. */
+/* limit_bytes: the limit of all texts, and also that of all tables. */
 NODISCARD enum status profile_init(struct profile *p, size_t limit_bytes);
 void profile_deinit(struct profile *p);
 /* Back to the state after profile_init(); table memory is kept. */
@@ -195,8 +196,8 @@ NODISCARD enum status profile_add_string(struct profile *p, struct str s, uint32
 /* A label's or profile's name from a sender's text: each byte outside [a-zA-Z0-9_] becomes '_', and
  * one is put before a leading digit. Cut after 1,024 bytes. */
 NODISCARD enum status profile_add_name(struct profile *p, struct str s, uint32_t *out);
-/* A type or unit: what the text form of a profile type reserves (colon, braces, quotes, white
- * space, …) becomes '_'. Cut after 256 bytes. */
+/* A type or unit. Characters that the text form of a profile type reserves (colon, braces, quotes,
+ * white space, …) become '_'. Cut after 256 bytes. */
 NODISCARD enum status profile_add_type_part(struct profile *p, struct str s, uint32_t *out);
 /* Any text up to PROFILE_BUILD_ID_MAX; longer ones give "". */
 NODISCARD enum status profile_add_build_id(struct profile *p, struct str s, uint32_t *out);
@@ -212,11 +213,13 @@ NODISCARD enum status profile_append_location(struct profile *p, const struct pr
 	const struct profile_line *lines, uint32_t line_count, uint32_t *out);
 /* A location that is no code: kind MARKER, one line whose function is `name` ("[truncated]"). */
 NODISCARD enum status profile_add_marker(struct profile *p, struct str name, uint32_t *out);
-/* More than p->stack_max locations: the last ones give way to the marker "[truncated]". */
+/* If there are more than p->stack_max locations, the marker "[truncated]" replaces the last ones.
+ */
 NODISCARD enum status profile_add_stack(
 	struct profile *p, const uint32_t *locations, uint32_t count, uint32_t *out);
-/* In any order; sorted here. A name given twice: the first wins. Empty names and values are left
- * out. E_LIMIT beyond PROFILE_LABELS_MAX, and beyond p->label_work_max. */
+/* Adds a set of labels, given in any order. If a name is given twice, the first one counts. Empty
+ * names and values are left out. E_LIMIT beyond PROFILE_LABELS_MAX, and beyond p->label_work_max.
+ */
 NODISCARD enum status profile_add_labels(
 	struct profile *p, const struct profile_label *labels, uint32_t count, uint32_t *out);
 NODISCARD enum status profile_add_type(
@@ -232,27 +235,27 @@ static inline struct str profile_str(const struct profile *p, uint32_t id)
 	return strtab_get(&p->strings, id);
 }
 
-/* Every index in range, sets sorted, counts within limits: what a decoder asserts at its end and
- * the store asks before it takes a profile. E_INVALID names the table and the element. */
+/* Checks that every index is in range, sets are sorted, and counts are within limits. A decoder
+ * asserts it at its end, and the store checks it before it takes a profile. E_INVALID names the
+ * table and the element. */
 NODISCARD enum status profile_validate(const struct profile *p, struct err *e);
 
-/* How many elements a message has, from a decoder that knows: tables get their memory once, and not
- * as they grow. Only a hint: what a sender says is believed up to PROFILE_EXPECTED_MAX of each (of
- * frames, 16 times that), and tables that have as many already, as of another message of the same
- * program, are left alone. */
+/* How many elements a message has, if a decoder knows it: tables then get their memory at once, and
+ * not as they grow. It is only a hint. A sender's numbers are believed up to PROFILE_EXPECTED_MAX
+ * of each (16 times that for frames). Tables that are large enough already are left alone. */
 #define PROFILE_EXPECTED_MAX ((size_t)1 << 16)
 struct profile_room {
 	size_t strings, functions, locations, frames, samples;
 };
 void profile_expect(struct profile *p, const struct profile_room *r);
 
-/* Memory that it takes, about. */
+/* About how many bytes of memory it takes. */
 uint64_t profile_bytes(const struct profile *p);
 
 /* The text form of a type, appended. */
 void profile_type_write(struct buf *out, const struct profile *p, const struct profile_type *t);
 
-/* ---- what a server takes ---- */
+/* ---- limits of what a server accepts ---- */
 
 struct profile_limits {
 	uint32_t labels_max; /* of a sample, of both sets together */
@@ -282,17 +285,18 @@ const char *profile_refusal_name(enum profile_refusal r);
 struct profile_refused {
 	uint64_t samples;
 	uint64_t by_reason[PROFILE_REFUSALS_COUNT];
-	char reason[192]; /* of the first one: what, how much, and what is allowed */
+	char reason[192]; /* why the first sample was refused: the field, its value and the limit */
 	enum profile_refusal first;
 };
-/* Takes the samples that pass a limit out of the profile. */
+/* Removes the samples beyond a limit from the profile. */
 NODISCARD enum status profile_limit(
 	struct profile *p, const struct profile_limits *l, struct profile_refused *out);
 
-/* ---- locations, told one by one ---- */
+/* ---- locations, reported one by one ---- */
 
-/* `mapping` is asked first, for each mapping with a build id: a number for its locations, or
- * PROFILE_LOCATIONS_NONE. The numbers of texts in `m` mean nothing. */
+/* `mapping` is called first, for each mapping with a build id, and returns a number for its
+ * locations, or PROFILE_LOCATIONS_NONE to leave them out. The numbers of texts in `m` mean nothing.
+ */
 #define PROFILE_LOCATIONS_NONE UINT32_MAX
 struct profile_locations {
 	uint32_t (*mapping)(

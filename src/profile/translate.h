@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile/translate: symbols of one set of tables put into another: texts, functions, mappings and
- * locations, each at most once, and only those that are asked for and what they refer to. The
- * tables on either side may be a profile's or others of the same elements (the store's).
+ * profile/translate: copies texts, functions, mappings and locations from one set of tables into
+ * another: each at most once, and only the ones that are asked for, with the elements they refer
+ * to. The tables on either side may be a profile's or others of the same elements (the store's).
  *
- * Layer 1 (may use base). Not thread safe. A failure of what takes the elements is passed on, and
- * leaves the translation as it was.
+ * Layer 1 (may use base). Not thread safe. If the target fails to take an element, the error is
+ * returned, and the translation is unchanged.
  */
 #pragma once
 
@@ -43,11 +43,11 @@ struct translate {
 	uint32_t *strings, *functions, *mappings, *locations;
 };
 
-/* Numbers that the memory for a translation holds. */
+/* How many numbers the memory of a translation has. */
 size_t translate_words(const struct translate_from *from, bool keep_strings);
-/* `memory`: translate_words() of them, the caller's, for as long; those of the locations are first.
- * NULL: nothing is kept, and each element is added as often as it is referred to. This serves a few
- * elements of large tables. */
+/* `memory`: room for translate_words() numbers, which must outlive the translation; the numbers of
+ * locations come first. NULL: no numbers are kept, and each element is added as often as it is
+ * referred to, which is good for a few elements of large tables. */
 void translate_init(struct translate *t, const struct translate_from *from,
 	const struct translate_ops *ops, void *to, bool keep_strings, uint32_t *memory);
 

@@ -8,16 +8,16 @@
 #include "profile/profile.h"
 #include "pyroscope/types.h"
 
-/* Labels of async-profiler's contexts, by Pyroscope's Java agent: LabelsSnapshot { contexts = 1:
- * map<int64, Context>; strings = 2: map<int64, string> }, Context { labels = 1: map<int64, int64>
- * }.
- */
+/* Labels of async-profiler's contexts, as Pyroscope's Java agent sends them: LabelsSnapshot {
+ * contexts = 1: map<int64, Context>; strings = 2: map<int64, string> }, Context { labels = 1:
+ * map<int64, int64> }.
+ * */
 #define CONTEXTS_MAX 1000000u
 struct context_entry {
 	bool is_string;
 	uint64_t id;
 	struct str bytes; /* Context, or the text */
-	bool made;        /* of a context: labels[first .. first + count) are its */
+	bool made;        /* of a context: it has labels[first .. first + count) */
 	uint32_t first, count;
 	uint32_t name, value; /* of a text: the strings of the profile; 0: not made yet */
 };

@@ -10,10 +10,10 @@ struct series_labels {
 	struct str name; /* __name__; "" for none */
 	bool has_service;
 };
-/* As the header says; of a name given twice the first counts. */
+/* Adds a label as pyroscope.h says; if a name is given twice the first one counts. */
 NODISCARD enum status labels_add(struct series_labels *l, struct profile *p, struct str name,
 	struct str value, struct err *e);
-/* The set's id; with `service` where none was given. */
+/* The set's number in the profile. `service` becomes service_name if none was given. */
 NODISCARD enum status labels_intern(struct series_labels *l, struct profile *p, struct str service,
 	uint32_t *out, struct err *e);
 /* "app{key=value,…}": *out_app, and the text between the braces. False: no app. */

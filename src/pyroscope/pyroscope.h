@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pyroscope: what Pyroscope's SDKs, Alloy and profilecli send, made into a struct profile with the
- * names that Pyroscope would have given: push.v1.PushRequest, and the bodies of POST /ingest
+ * pyroscope: decodes the messages of Pyroscope's SDKs, Alloy and profilecli into a struct profile,
+ * with the names that Pyroscope would give: push.v1.PushRequest, and the bodies of POST /ingest
  * (pprof, folded stacks, lines, trie, tree, JFR, speedscope; raw or multipart).
  *
  * Layer 3 (may use base, conf, codec, pb, profile, pprof, jfr, stacktext). No I/O. Not thread safe.
@@ -9,9 +9,10 @@
  * pkg/ingester/pyroscope.
  *
  * Labels: dots become '_' as everywhere in firn; names that begin with "__" (__session_id__,
- * __delta__) are dropped, but for __name__. A series without service_name gets one: of /ingest the
- * application's name, else "unspecified". Types whose sums say nothing (inuse_*, goroutines, live)
- * are gauges; the others are deltas, also where it is not said how long the profile took.
+ * __delta__) are dropped, but for __name__. A series without service_name gets one: the
+ * application's name for /ingest, else "unspecified". Types whose sums mean nothing (inuse_*,
+ * goroutines, live) are gauges; the others are deltas, even if the duration of the profile is not
+ * known.
  */
 #pragma once
 
@@ -19,16 +20,19 @@
 
 /* All profiles of a message, decompressed. */
 #define PYROSCOPE_BYTES_MAX ((size_t)256 << 20)
-/* A body of POST /ingest, decompressed: so many times its length, but this much is always allowed.
- */
+/* A decompressed body of POST /ingest: at most this many times its length, but the minimum is
+ * always allowed.
+ * */
 #define PYROSCOPE_EXPANSION_MAX 16
 #define PYROSCOPE_EXPANDED_MIN ((size_t)16 << 20)
 /* Parts of a multipart body, and bytes of the head of one. */
 #define PYROSCOPE_PARTS_MAX 16
 #define PYROSCOPE_PART_HEAD_MAX 4096
-/* Bytes of stacks that a trie or a tree may spell out: their nodes share what is above them. */
+/* Bytes of all stacks of a trie or a tree written out in full: in the body their nodes share their
+ * callers. */
 #define PYROSCOPE_SPELLED_MAX ((uint64_t)256 << 20)
-/* Frames of one stack: more are refused. profile.h's limit, which is lower, cuts a stack. */
+/* Frames of one stack: more are refused. Above profile.h's limit, which is lower, a stack is cut.
+ */
 #define PYROSCOPE_FRAMES_MAX 65536u
 
 /* push.v1.PushRequest. Adds to `out`, no samples on failure; now_ns is for profiles without a time.
@@ -40,10 +44,11 @@ NODISCARD enum status pyroscope_push_decode(
  * their number of digits; "" is now. False: anything else, and *out stays as it was. */
 NODISCARD bool pyroscope_time(struct str text, int64_t now_ns, int64_t *out);
 
-/* Whether SDKs, Alloy and scrapes name profiles so: "process_cpu", "memory", "goroutine", … */
+/* Whether it is a name that SDKs, Alloy and scrapes give profiles: "process_cpu", "memory",
+ * "goroutine", … */
 bool pyroscope_is_profile_name(struct str name);
 
-/* The query of POST /ingest as it came, percent-decoded; "" for what is not there. */
+/* The query of POST /ingest as it came, percent-decoded; "": a parameter is missing. */
 struct pyroscope_ingest {
 	struct str name; /* "app{key=value,…}" */
 	struct str format;
@@ -54,8 +59,8 @@ struct pyroscope_ingest {
 	struct str spy;
 	struct str aggregation;
 };
-/* E_INVALID: there is no name, or format, from or until is nothing that is known. To be asked
- * first: a wrong query and a wrong body have statuses of their own. */
+/* E_INVALID: there is no name, or format, from or until is not known. To be called first: a wrong
+ * query and a wrong body have different statuses. */
 NODISCARD enum status pyroscope_ingest_check(const struct pyroscope_ingest *q, struct err *e);
 /* Adds to `out`, no samples on failure. E_INVALID names part and place, E_LIMIT the limit;
  * E_UNSUPPORTED: a format that is not known, or an SDK from before 2023. */
@@ -70,8 +75,8 @@ NODISCARD enum status pyroscope_name_query(struct str name, struct buf *out, str
 
 /* Elements of a repeated field of a request. */
 #define PYROSCOPE_LIST_MAX 64
-/* Names of a flame graph that is not limited by its request, and the most that may be asked for, as
- * in Pyroscope. */
+/* Nodes of a flame graph whose request has no limit, and the highest limit that a request may have,
+ * as in Pyroscope. */
 #define PYROSCOPE_NODES_DEFAULT 8192
 #define PYROSCOPE_NODES_MAX 1048576
 
@@ -97,7 +102,7 @@ struct pyroscope_list {
 	struct str v[PYROSCOPE_LIST_MAX];
 	uint32_t count;
 };
-/* What all requests have together; texts lie in the message. */
+/* The fields of all requests; texts lie in the message. */
 struct pyroscope_query {
 	struct str type, selector, label;
 	int64_t start_ms, end_ms;
@@ -105,7 +110,7 @@ struct pyroscope_query {
 	int64_t series_max;
 	uint64_t format; /* 0: not said */
 	bool average;
-	bool by_span; /* of a heat map: its points are spans, else profiles */
+	bool by_span; /* heat map: its points are spans, else profiles */
 	enum pyroscope_exemplars exemplars;
 	struct str calls; /* stack_trace_selector, to be read by pyroscope_calls_decode() */
 	double step_s;
@@ -114,9 +119,10 @@ struct pyroscope_query {
 /* E_INVALID: malformed; E_LIMIT: a list is too long. */
 NODISCARD enum status pyroscope_query_decode(struct str message, enum pyroscope_request kind,
 	struct pyroscope_query *out, struct err *e);
-/* A stack_trace_selector: stacks that begin with these functions, outermost first, and have, or
- * have not, frames of these names; cut for Go's optimization by profile. Texts lie in the message.
- */
+/* A stack_trace_selector: it keeps stacks that begin with these functions, outermost first, and
+ * that have (or do not have) frames of these names. It may also cut them for Go's profile-guided
+ * optimization. Texts lie in the message.
+ * */
 #define PYROSCOPE_CALLS_MAX 2048
 #define PYROSCOPE_FRAME_NAMES_MAX 64
 struct pyroscope_frame {
@@ -140,8 +146,8 @@ NODISCARD enum status pyroscope_diff_decode(struct str message, struct pyroscope
 	struct pyroscope_query *right, struct err *e);
 
 /* One side of a flame graph, nodes behind their parents; node 0 is the root, whose name is not
- * read. Nodes of one parent may have the same name. Nodes may be left out that are not among the
- * nodes_max largest: the totals say what they sum to. */
+ * read. Nodes of one parent may have the same name. Nodes that are not among the nodes_max largest
+ * may be left out: they count in the totals. */
 struct pyroscope_side {
 	uint32_t count;
 	const uint32_t *parent;
@@ -167,7 +173,8 @@ struct pyroscope_flame {
 	int64_t side_totals[2];
 	int sides;
 };
-/* Everything lies in `a`; texts of names are the sides'. `right` NULL: one side. */
+/* Everything lies in `a`, except for the texts of names, which lie in the sides. `right` NULL: one
+ * side. */
 NODISCARD enum status pyroscope_flame_make(const struct pyroscope_side *left,
 	const struct pyroscope_side *right, int64_t nodes_max, struct arena *a,
 	struct pyroscope_flame *out, struct err *e);
@@ -176,15 +183,15 @@ void pyroscope_flame_encode(const struct pyroscope_flame *f, uint32_t field, str
 
 /* ---- single files, of adhocprofiles.v1 ---- */
 
-/* A file as people have it, by its first bytes, gzipped or not: pprof, JFR, speedscope's, folded
- * stacks, the text of `perf script`, or the JSON that pyroscope_flamebearer_write() makes of one
- * side. Adds to `out`, at now_ns where the file does not say when; no samples on failure. E_INVALID
- * and E_LIMIT name the place. */
+/* Decodes a file, gzipped or not, whose format is known by its first bytes: pprof, JFR,
+ * speedscope's, folded stacks, the text of `perf script`, or the JSON that
+ * pyroscope_flamebearer_write() makes of one side. Adds to `out`, with the time now_ns if the file
+ * has none; no samples on failure. E_INVALID and E_LIMIT name the place. */
 NODISCARD enum status pyroscope_file_decode(
 	struct str bytes, int64_t now_ns, struct profile *out, struct err *e);
-/* The types of such a profile by the names that Pyroscope gives them: the sample type ("cpu"), and
- * where two have the same that of the profile before it ("mutex:contentions"). Names lie in the
- * profile or in `a`. */
+/* The types of such a profile by the names that Pyroscope gives them: the sample type ("cpu"), or
+ * if two types have the same one, with the profile's name before it ("mutex:contentions"). Names
+ * lie in the profile or in `a`. */
 struct pyroscope_file_type {
 	struct str name, unit;
 	uint32_t type; /* types */
@@ -196,21 +203,21 @@ NODISCARD enum status pyroscope_file_side(struct profile *p, uint32_t type, stru
 	struct pyroscope_side *out, struct err *e);
 
 /* One side as Pyroscope's tree: nodes in preorder, each (length of the name, name, self, number of
- * children), numbers as varints; the root has no name. Nothing where the total is 0. Scratch lies
- * in `a`. */
+ * children), numbers as varints; the root has no name. It writes nothing if the total is 0. Scratch
+ * lies in `a`. */
 NODISCARD enum status pyroscope_tree_write(
 	const struct pyroscope_flame *f, struct arena *a, struct buf *out, struct err *e);
 
-/* One side as a graph of functions in Graphviz's language: own and whole values, and calls. The
- * nodes_max functions with the largest whole values, PYROSCOPE_DOT_DEFAULT where that is not above
- * 0. A function that calls itself counts once in a stack. Scratch lies in `a`. */
+/* One side as a graph of functions in Graphviz's language: own values, totals, and calls. It has
+ * the nodes_max functions with the largest totals, or PYROSCOPE_DOT_DEFAULT if that is not above 0.
+ * A function that calls itself counts once in a stack. Scratch lies in `a`. */
 #define PYROSCOPE_DOT_DEFAULT 100
 #define PYROSCOPE_DOT_MAX 8192
 NODISCARD enum status pyroscope_dot_write(const struct pyroscope_flame *f, struct str unit,
 	int64_t nodes_max, struct arena *a, struct buf *out, struct err *e);
 
-/* Sums by steps, the first of which begins at start_s; a line by itself, and one for each value of
- * a label ("*": without it). */
+/* Sums by steps, the first of which begins at start_s: of all samples, and for each value of a
+ * label ("*": without it). */
 struct pyroscope_timeline {
 	struct str group;
 	const int64_t *v;

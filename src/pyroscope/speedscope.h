@@ -7,11 +7,11 @@
 
 struct speedscope {
 	struct str bytes; /* JSON */
-	struct str app;   /* with the suffix that says a type, or without */
+	struct str app;   /* with or without the suffix that names a type */
 	const struct series_labels *labels;
-	uint32_t rate; /* samples a second, of weights without a unit */
+	uint32_t rate; /* samples a second, for weights without a unit */
 	int64_t time_ns, duration_ns;
 };
-/* Each profile of the file with the label profile_name. Adds to `out`. E_INVALID, E_LIMIT. */
+/* Adds each profile of the file to `out`, with the label profile_name. E_INVALID, E_LIMIT. */
 NODISCARD enum status speedscope_decode(
 	const struct speedscope *in, struct profile *out, struct err *e);

@@ -5,8 +5,8 @@
 #include "pyroscope/pyroscope.h"
 
 enum text_format { TEXT_GROUPS, TEXT_LINES, TEXT_TRIE, TEXT_TREE };
-/* A body without types of its own: one head, whose type the last part of the application's name
- * says, which is taken off *io_app. */
+/* The type of a body that names no types: it has one head. The last part of the application's name
+ * gives the type, and is cut off *io_app. */
 struct text_type {
 	const char *name, *sample_type, *unit, *period_type, *period_unit;
 	bool gauge;

@@ -4,8 +4,8 @@
 
 #include "pyroscope/pyroscope.h"
 
-/* The nodes of a flame graph of one side, parents before their children, children from left to
- * right; none where the total is 0. Scratch lies in `a`. */
+/* Visits the nodes of a flame graph of one side: parents before their children, children from left
+ * to right; no node if the total is 0. Scratch lies in `a`. */
 struct tree_node {
 	size_t level;  /* 0: the root */
 	uint32_t name; /* names of the flame graph */

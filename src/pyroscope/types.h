@@ -4,7 +4,7 @@
 
 #include "pyroscope/pyroscope.h"
 
-/* What sample_type_config says of a sample type of a pprof file. */
+/* What sample_type_config says about a sample type of a pprof file. */
 struct type_config {
 	struct str type;
 	struct str display_name;
@@ -24,9 +24,10 @@ struct added {
 	size_t sample;
 };
 struct made {
-	int64_t from_ns;     /* of profiles whose time is none, or of a clock that was never set */
-	int64_t duration_ns; /* of profiles that do not say; 0: not known */
-	bool average;        /* all of them are gauges */
+	int64_t from_ns; /* for profiles without a time, or with the time of a clock that was never
+			    set */
+	int64_t duration_ns;                /* for profiles without a duration; 0: not known */
+	bool average;                       /* all of them are gauges */
 	const struct type_configs *configs; /* NULL: names stay as they are */
 };
 /* Gives the types their names, and tells gauges from deltas. */

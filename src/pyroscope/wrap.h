@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wrap: sums and differences modulo 2^64. */
+/* wrap: sums and differences modulo 2^64, without overflow. */
 #pragma once
 
 #include <stdint.h>
