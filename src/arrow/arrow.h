@@ -58,7 +58,7 @@ struct arrow_dictionary;
 struct arrow_field {
 	struct str name;
 	struct str extension; /* ARROW:extension:name, "" for none */
-	enum arrow_type type; /* of the values, where there is a dictionary */
+	enum arrow_type type; /* if there is a dictionary, the type of its values */
 	uint8_t bits;
 	uint8_t unit; /* of times: 0 s, 1 ms, 2 us, 3 ns */
 	bool is_time; /* Timestamp */
@@ -90,7 +90,8 @@ struct arrow_array {
 
 /* The values of a dictionary; deltas add chunks, a replacement makes a new one. */
 struct arrow_dictionary {
-	uint32_t serial; /* 0, 1, …: distinct within its stream; what caches may be kept by */
+	uint32_t serial; /* 0, 1, …: distinct within its stream, so that caches may use it as a key
+			  */
 	uint64_t length;
 	struct arrow_chunk *chunks;
 	uint32_t chunk_count;
@@ -103,7 +104,7 @@ struct arrow_chunk {
 
 struct arrow_stream {
 	struct reader in;
-	struct arena arena;      /* fields, arrays, what was decompressed */
+	struct arena arena;      /* fields, arrays, decompressed bytes */
 	struct arrow_field root; /* a struct of the columns */
 	struct str *metadata;    /* key, value, key, value, … of the schema */
 	uint32_t metadata_count; /* pairs */
@@ -116,9 +117,9 @@ struct arrow_stream {
 	bool is_v4;
 };
 
-/* Reads the schema. limit_bytes: memory for everything that is made of the stream. On failure the
- * stream needs no arrow_stream_close(). E_INVALID names the field; E_UNSUPPORTED: big endian, an
- * unknown type or codec. */
+/* Reads the schema. limit_bytes: limit of the memory for fields, arrays and decompressed bytes. On
+ * failure the stream needs no arrow_stream_close(). E_INVALID names the field; E_UNSUPPORTED: big
+ * endian, an unknown type or codec. */
 NODISCARD enum status arrow_stream_open(
 	struct arrow_stream *s, struct str bytes, size_t limit_bytes, struct err *e);
 void arrow_stream_close(struct arrow_stream *s);
@@ -136,10 +137,10 @@ static inline uint32_t arrow_stream_serials(const struct arrow_stream *s)
 
 /* A child by name, or NULL. */
 const struct arrow_array *arrow_child(const struct arrow_array *a, struct str name);
-/* The field of the values that arrow_at() will give: behind runs. */
+/* The field of the values that arrow_at() returns: the values of run-end encoded fields. */
 const struct arrow_field *arrow_leaf(const struct arrow_field *f);
 
-/* One value: where it lies once dictionaries and runs are followed. */
+/* Where one value lies, after dictionaries and runs have been followed. */
 struct arrow_value {
 	const struct arrow_array *array; /* NULL: null */
 	uint64_t index;
@@ -148,7 +149,7 @@ struct arrow_value {
 };
 struct arrow_value arrow_at(const struct arrow_array *a, uint64_t index);
 
-/* A column read in ascending order: looks again only where a run ends. */
+/* Reads a column in ascending order: it searches again only at the end of a run. */
 struct arrow_cursor {
 	const struct arrow_array *column;
 	uint64_t run;
@@ -167,7 +168,7 @@ static inline const struct arrow_value *arrow_cursor_at(struct arrow_cursor *c, 
 	return &c->value;
 }
 
-/* The value itself, where the leaf's type is one of these; the array is not NULL. */
+/* The value itself, if the leaf has one of these types; the array must not be NULL. */
 int64_t arrow_int(const struct arrow_value *v);      /* INT; unsigned ones as their bits */
 bool arrow_bool(const struct arrow_value *v);        /* BOOL */
 struct str arrow_bytes(const struct arrow_value *v); /* BINARY, VIEW, FIXED */
@@ -204,9 +205,9 @@ struct arrow_write_column {
 	struct str name;
 	enum arrow_write_kind kind;
 	bool nullable;
-	/* Integers, a dictionary's indices, a list's elements: 8, 16, 32 or 64 bits. 0: the least
-	 * that hold all of them with the largest number of that many bits to spare, as Parca
-	 * chooses. */
+	/* Bits of integers, of a dictionary's indices, of a list's elements: 8, 16, 32 or 64. 0:
+	 * the fewest that hold all values, with the largest number of that many bits to spare, as
+	 * Parca chooses. */
 	uint8_t bits;
 	bool is_signed;
 	const uint8_t *valid; /* a byte a row, 0: null; NULL: no nulls */

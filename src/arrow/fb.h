@@ -3,7 +3,7 @@
  * fb: reading flatbuffers of other programs.
  *
  * Private to arrow/. Every access is checked against the bytes; a bad one sets r->failed and gives
- * 0, as reader.h does. A table is where it lies and where its vtable lies. Source:
+ * 0, as reader.h does. A table has two positions: its own and that of its vtable. Source:
  * flatbuffers.dev/internals.
  */
 #pragma once
@@ -67,7 +67,7 @@ FB_SCALAR(i32, int32_t)
 FB_SCALAR(i64, int64_t)
 #undef FB_SCALAR
 
-/* What the reference at `at` points to. */
+/* The position that the reference at `at` points to. */
 static inline size_t fb_follow(struct reader *r, size_t at)
 {
 	reader_seek(r, at);

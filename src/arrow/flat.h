@@ -22,7 +22,8 @@ struct flat_field {
 
 /* begin: the root's reference. */
 size_t flat_begin(struct buf *b);
-/* A table with its vtable; the field's places in at[] (may be NULL). Its position is given back. */
+/* Writes a table with its vtable, and returns its position; the positions of the fields go to at[]
+ * (may be NULL). */
 size_t flat_table(
 	struct buf *b, size_t base, const struct flat_field *fields, uint32_t count, size_t *at);
 /* The reference at `place` points to `target`, which comes later. */

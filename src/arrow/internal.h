@@ -17,8 +17,8 @@ struct arrow_dictionary_slot {
 NODISCARD enum status arrow_schema_read(
 	struct arrow_stream *s, const struct fb_table *schema, struct err *e);
 
-/* array.c: the columns of a RecordBatch table, whose metadata reader is in it, as an array. With
- * `values` the batch is that of a dictionary: its one column has the field's values. */
+/* array.c: reads the columns of a RecordBatch table as an array. With `values` the batch is a
+ * dictionary's: its one column has the field's values. */
 NODISCARD enum status arrow_array_read(struct arrow_stream *s, const struct fb_table *record,
 	struct str body, const struct arrow_field *field, bool values, struct arrow_array *out,
 	struct err *e);

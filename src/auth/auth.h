@@ -5,9 +5,9 @@
  * bearer tokens and OIDC: docs/authentication.md.
  *
  * Layer 6 (may use base, os, conf, http, fetch, samples, ingest). Thread safe. Passwords are
- * checked by libcrypt, tokens of others by OpenSSL. What was checked is remembered for
- * AUTH_REMEMBER_NS, a password for that long after its last use, so that a request costs a hash,
- * and no bcrypt.
+ * checked by libcrypt, tokens of others by OpenSSL. A checked credential is remembered for
+ * AUTH_REMEMBER_NS, a password for that long after its last use, so that most requests need only a
+ * hash, and no bcrypt.
  */
 #pragma once
 
@@ -30,12 +30,12 @@
 #define AUTH_HEADERS_MAX 5
 #define AUTH_REMEMBER_NS ((int64_t)300 * 1000000000)
 #define AUTH_REMEMBERED_MAX 256 /* credentials; the least recently used gives way */
-/* Wrong credentials of one source (an IPv4 address, an IPv6 network of 64 bits) in a minute; then
- * no password and no signed token of it is looked at until the minute is over. */
+/* Wrong credentials from one source (an IPv4 address, an IPv6 network of 64 bits) in a minute.
+ * After that no password or signed token from it is checked until the minute is over. */
 #define AUTH_GUESSES_MAX 10
 #define AUTH_SOURCES_MAX 1024
-/* Requests that wait for a password to be checked: more than a client of Pyroscope's sends at once
- * (5), which loses what is refused, and fewer than the lane of writes has workers. */
+/* Requests that wait for a password check. They are more than a Pyroscope client sends at once (5),
+ * since it loses messages that are refused, and fewer than the lane of writes has workers. */
 #define AUTH_WAITING_MAX 7
 #define AUTH_SESSIONS_MAX 256
 #define AUTH_SESSION_NS ((int64_t)12 * 3600 * 1000000000)
@@ -68,8 +68,8 @@ struct auth_caller {
 	int64_t until_ns; /* monotonic: when its token or session ends; 0: never */
 };
 
-/* tls_server_config and http_server_config, of the file as it was at the start. Texts live as long
- * as the auth. */
+/* tls_server_config and http_server_config, from the file as it was at the start. Texts live as
+ * long as the auth. */
 struct auth_web {
 	const char *cert_file, *key_file, *client_ca_file; /* NULL: none */
 	bool client_cert_optional;
@@ -78,38 +78,39 @@ struct auth_web {
 	uint32_t header_count;
 };
 
-/* `source` was refused so many times since the last call for it, at most once a minute for each.
- * Count 0: the keys of the issuer `source` could not be fetched. */
+/* Called at most once a minute for each source: `source` was refused `count` times since the last
+ * call. Count 0: the keys of the issuer `source` could not be fetched. */
 typedef void auth_told_fn(const char *source, uint64_t count, const char *why);
 
 struct auth;
-/* `path` NULL or "": no file. `own_token`: of the agent in the same program, which may write; NULL:
- * none. E_INVALID: what is wrong with the file, and where. */
+/* `path` NULL or "": no file. `own_token`: a token with which the agent in the same program may
+ * write; NULL: none. E_INVALID: what is wrong with the file, and where. */
 NODISCARD enum status auth_open(const char *path, const char *own_token, auth_told_fn *told,
 	struct auth **out, struct err *e);
 void auth_close(struct auth *a);
 /* Whether clients have to authenticate. */
 bool auth_is_required(struct auth *a);
-/* From now on a file that asks for no authentication is wrong. False: the present one is. */
+/* From now on a file that requires no authentication is an error. False: the present file requires
+ * none. */
 bool auth_require(struct auth *a);
 const struct auth_web *auth_web(const struct auth *a);
-/* Reads the file again where it, or a file that it names, has changed. *out_changed: it had. A
- * wrong file changes nothing; its error is returned once. */
+/* Reads the file again if it, or a file that it names, has changed (*out_changed). A wrong file
+ * changes nothing; its error is returned once. */
 NODISCARD enum status auth_look(struct auth *a, bool *out_changed, struct err *e);
 /* Checks such a file without using it. *out_cert_file: its TLS certificate; "" for none. */
 #define AUTH_PATH_BYTES 4096
 NODISCARD enum status auth_check_file(
 	const char *path, char out_cert_file[AUTH_PATH_BYTES], struct err *e);
 
-/* A key that such files have at the top. */
+/* Whether such files may have this key at the top. */
 bool auth_is_key(struct str key);
 
-/* What a request says of its sender. */
+/* What a request says about its sender. */
 struct auth_claim {
 	struct str authorization; /* the header's value */
 	struct str session;       /* of auth_session_new(); "" */
 	const char *source;       /* "192.0.2.1:4711" */
-	uint32_t scope;           /* that is needed; 0: none in particular */
+	uint32_t scope;           /* scope that the request needs; 0: any */
 };
 enum auth_verdict {
 	AUTH_YES,
@@ -119,13 +120,13 @@ enum auth_verdict {
 enum auth_verdict auth_judge(struct auth *a, const struct auth_claim *c, bool may_block,
 	struct auth_caller *out, struct err *e);
 
-/* A name for this caller that its browser sends by itself; 64 hexadecimal digits. It is forgotten
- * after AUTH_SESSION_NS, when the caller's own token or session ends, when the file changes, and
- * when there are too many. */
+/* Makes a session for this caller, which its browser sends by itself; 64 hexadecimal digits. It
+ * ends after AUTH_SESSION_NS, when the caller's own token or session ends, when the file changes,
+ * and when there are too many. */
 #define AUTH_SESSION_TEXT 65
 NODISCARD enum status auth_session_new(struct auth *a, const struct auth_caller *caller,
 	char out[AUTH_SESSION_TEXT], struct err *e);
-/* As long, and as hard to guess. */
+/* A random text as long as a session's, and as hard to guess. */
 NODISCARD enum status auth_random_text(char out[AUTH_SESSION_TEXT], struct err *e);
 void auth_session_end(struct auth *a, struct str session);
 

@@ -14,7 +14,7 @@
 #include "conf/conf.h"
 #include "os/os.h"
 
-#define AUTH_FILES_MAX 64 /* that one web-config file names */
+#define AUTH_FILES_MAX 64 /* files named by one web-config file, and itself */
 #define AUTH_HASH_BYTES 32
 
 /* ---- config.c: the file ---- */
@@ -52,7 +52,7 @@ struct auth_key {
 struct auth_keys {
 	VEC(struct auth_key) v;
 };
-/* A JWK set. E_INVALID: it is none, or has no key for what we know. */
+/* A JWK set. E_INVALID: it is no JWK set, or has no key of a kind that we know. */
 NODISCARD enum status auth_keys_parse(struct str json, struct auth_keys *out, struct err *e);
 void auth_keys_free(struct auth_keys *k);
 
@@ -68,25 +68,25 @@ struct auth_issuer {
 	uint32_t role_count;
 	struct auth_caller caller; /* scopes and tenant of all its tokens */
 	struct lock lock;
-	struct auth_keys keys; /* the lock's, as what follows */
+	struct auth_keys keys; /* guarded by the lock, as the fields below */
 	int64_t tried_ns;
 	bool wanted, failed;
 };
-/* Checks signature, issuer, audience and time (seconds since 1970); says which user it is.
- * E_UNAUTHENTICATED; E_NOTFOUND: signed with a key that is not known. */
+/* Checks signature, issuer, audience and time (seconds since 1970) of a token, and gives its user.
+ * E_UNAUTHENTICATED; E_NOTFOUND: it is signed with an unknown key. */
 NODISCARD enum status auth_jwt_check(const struct auth_issuer *i, const struct auth_keys *keys,
 	struct str token, int64_t now_s, struct auth_caller *out, int64_t *out_until_s,
 	struct err *e);
 
 /* ---- issuers.c: their keys ---- */
 
-/* Fetches keys where that is due; blocks. */
+/* Fetches keys if it is time to; blocks. */
 void auth_issuer_refresh(struct auth_issuer *i, int wake_fd, auth_told_fn *told);
 /* E_UNAVAILABLE: there are no keys yet. */
 NODISCARD enum status auth_issuer_check(struct auth_issuer *i, struct str token,
 	struct auth_caller *out, int64_t *out_until_ns, struct err *e);
 
-/* Immutable once it is read, but for the keys of issuers; counted. */
+/* Immutable once it is read, except for the keys of issuers; reference counted. */
 struct auth_config {
 	atomic_uint refs;
 	struct arena arena;
@@ -100,11 +100,11 @@ struct auth_config {
 };
 
 NODISCARD enum status auth_config_load(const char *path, struct auth_config **out, struct err *e);
-/* `path` is for sentences and files beside it. */
+/* `path` is for error messages, and for files in the same folder. */
 NODISCARD enum status auth_config_read(
 	struct str yaml, const char *path, struct auth_config **out, struct err *e);
 void auth_config_unref(struct auth_config *c);
-/* Keys that were fetched for the same issuers of the configuration before. */
+/* Copies the keys that were fetched for the same issuers from the previous configuration. */
 void auth_issuers_inherit(struct auth_config *to, const struct auth_config *from);
 void auth_digest(struct str text, uint8_t out[AUTH_HASH_BYTES]);
 NODISCARD enum status auth_add_token(
@@ -116,7 +116,7 @@ struct auth_source {
 	char name[48];
 	int64_t minute_ns; /* when its present minute began */
 	uint32_t guesses;  /* in it */
-	uint64_t refused;  /* not told yet */
+	uint64_t refused;  /* not reported yet */
 	int64_t told_ns;
 };
 
@@ -126,9 +126,10 @@ struct auth_sources {
 	uint32_t count;
 };
 
-/* "192.0.2.1:4711" and "[2001:db8::1]:4711" without what one sender may choose. */
+/* The source of "192.0.2.1:4711" or "[2001:db8::1]:4711", without the parts that one sender can
+ * choose. */
 void auth_source_name(const char *peer, char *out, size_t out_size);
 bool auth_sources_over(struct auth_sources *s, const char *peer, int64_t now_ns);
-/* Counts a refusal; `guess`: credentials were wrong. Returns how many are to be told of now; 0:
- * none, as they were told of within the last minute. */
+/* Counts a refusal; `guess`: credentials were wrong. Returns how many to report now; 0: none, since
+ * some were reported within the last minute. */
 uint64_t auth_sources_add(struct auth_sources *s, const char *peer, bool guess, int64_t now_ns);

@@ -23,9 +23,9 @@ struct child_server {
 	char address[256];
 	char storage_path[32];
 };
-/* Opens the storage directory and the port, after which a server needs no privilege of root, and
- * drops all capabilities. *out is `c` with both. To be called before other threads are made. *out,
- * and everything that `c` points to, must outlive the server. */
+/* Takes the storage directory over and opens a low port, for which a server may need root's
+ * privileges, and then drops all capabilities. *out is `c` with both. To be called before other
+ * threads are made. *out, and everything that `c` points to, must outlive the server. */
 NODISCARD enum status child_give_up(
 	const struct server_config *c, struct child_server *out, struct err *e);
 

@@ -32,8 +32,8 @@ NODISCARD enum status codec_lz4_decompress(
 NODISCARD enum status codec_lz4_decompress_exact(
 	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
 
-/* One LZ4 block (lz4_Block_format.md 1.6.4) without a length: for what stays in this process. `out`
- * is appended to. E_LIMIT, E_NOMEM. */
+/* One LZ4 block (lz4_Block_format.md 1.6.4) without a length: for data that stays in this process.
+ * `out` is appended to. E_LIMIT, E_NOMEM. */
 NODISCARD enum status codec_lz4_block_compress(const void *bytes, size_t len, struct buf *out);
 NODISCARD enum status codec_lz4_block_decompress_exact(
 	const void *bytes, size_t len, void *out, size_t out_len, struct err *e);
@@ -43,24 +43,24 @@ NODISCARD enum status codec_gzip(const void *bytes, size_t len, int level, struc
 NODISCARD enum status codec_gunzip(const void *bytes, size_t len, struct buf *out, struct err *e);
 bool codec_is_gzip(const void *bytes, size_t len);
 
-/* ---- what is too long to be had at once: piece by piece ---- */
+/* ---- long data, piece by piece ---- */
 
 struct codec_unpack;
-/* By the first bytes (four are enough): gzip or zstd, E_INVALID for anything else. */
+/* Chooses gzip or zstd by the first bytes (four are enough); E_INVALID for anything else. */
 NODISCARD enum status codec_unpack_new(struct str begin, struct codec_unpack **out, struct err *e);
 void codec_unpack_free(struct codec_unpack *u); /* NULL is fine */
-/* Takes what it needs off the front of *io_in and writes up to `room` bytes. *out_len 0 and an
- * empty *io_in: it needs more. E_INVALID: damaged. */
+/* Takes what it needs off the front of *io_in and writes up to `room` bytes. If *out_len is 0 and
+ * *io_in is empty, it needs more input. E_INVALID: damaged. */
 NODISCARD enum status codec_unpack_step(struct codec_unpack *u, struct str *io_in, void *to,
 	size_t room, size_t *out_len, struct err *e);
-/* False: what was taken is not whole. */
+/* False: the input so far is not complete. */
 bool codec_unpack_may_end(const struct codec_unpack *u);
 
 struct codec_pack;
 /* One gzip member. E_NOMEM. */
 NODISCARD enum status codec_pack_new(int level, struct codec_pack **out);
 void codec_pack_free(struct codec_pack *p); /* NULL is fine */
-/* What is ready is appended to `out`; all of it after the step that is the last. E_LIMIT, E_NOMEM:
- * of `out`, and the rest is lost. */
+/* Appends the output that is ready to `out`; after the last step all of it. E_LIMIT, E_NOMEM: from
+ * `out`; the rest is lost. */
 NODISCARD enum status codec_pack_step(
 	struct codec_pack *p, struct str in, bool last, struct buf *out);

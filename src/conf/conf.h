@@ -3,8 +3,8 @@
  * conf: a YAML document as a tree of texts, lists and maps that know where they stand, for files
  * that people write.
  *
- * Layer 1 (may use base). Every value is a text: what it means is its reader's business. Errors
- * begin with "line 3, column 5: ". The tree lies in the caller's arena, together with its texts.
+ * Layer 1 (may use base). Every value is a text: its reader gives it a meaning. Errors begin with
+ * "line 3, column 5: ". The tree lies in the caller's arena, together with its texts.
  */
 #pragma once
 
@@ -15,8 +15,8 @@
 #define CONF_BYTES_MAX ((size_t)1 << 20)
 #define CONF_ARENA_BYTES ((size_t)32 << 20) /* what a document of that size may take */
 #define CONF_DEPTH_MAX 16                   /* lists and maps inside others */
-#define CONF_ANCHORS_MAX 1000               /* each alias is looked up among them */
-#define CONF_NODES_MAX 100000               /* an alias counts as all that it stands for */
+#define CONF_ANCHORS_MAX 1000               /* an alias is searched among them */
+#define CONF_NODES_MAX 100000               /* an alias counts as all nodes that it stands for */
 
 enum conf_kind { CONF_TEXT, CONF_LIST, CONF_MAP };
 
@@ -51,8 +51,8 @@ enum status conf_wrong(struct err *e, const struct conf_node *n, const char *fmt
 /* E_INVALID for a key that is none of `names` (NULL at the end), with the nearest of them. */
 enum status conf_unknown(struct err *e, const struct conf_entry *x, const char *const *names);
 
-/* What a member is: a text, a whole number from least to most, true or false, a duration in Go's
- * and Prometheus' form, a size. `what` names it in errors. */
+/* Read a member as a text, a whole number from least to most, true or false, or a duration in Go's
+ * and Prometheus' form. `what` names it in errors. */
 NODISCARD enum status conf_text(
 	const struct conf_node *n, const char *what, struct str *out, struct err *e);
 NODISCARD enum status conf_number(const struct conf_node *n, const char *what, uint64_t least,
@@ -77,7 +77,7 @@ NODISCARD enum status conf_json_parse(struct str json, const char *const *withou
 
 /* XML of programs, as the same tree: the root element's members are its children, each under the
  * name of its element (which may come more than once, in their order); an element without children
- * is a text. Attributes, and texts beside children, are left out. As long as JSON at most.
+ * is a text. Attributes, and texts next to children, are left out. It may be as long as JSON.
  * E_INVALID: not XML, and at which byte, or XML with a document type; E_LIMIT: as above. */
 NODISCARD enum status conf_xml_parse(
 	struct str xml, struct arena *a, const struct conf_node **out, struct err *e);
@@ -86,7 +86,8 @@ struct str conf_text_at(const struct conf_node *n, const char *path);
 /* The node at the end of such a path; NULL. */
 const struct conf_node *conf_node_at(const struct conf_node *n, const char *path);
 
-/* ---- maps whose keys are known: tables of keys, each with what reads it ---- */
+/* ---- maps whose keys are known: tables of keys, each with the function that reads its value ----
+ */
 
 #define CONF_FIELDS_MAX 96
 
@@ -101,15 +102,15 @@ struct conf_field {
 };
 #define CONF_AT(base, f, T) ((T *)(void *)((char *)(base) + (f)->at))
 
-/* A key that no row has is E_INVALID with the nearest that is there; a key without a value is left
- * as it was. */
+/* A key that no row has is E_INVALID, and the error names the nearest key; a key without a value
+ * changes nothing. */
 NODISCARD enum status conf_read_map(
 	const struct conf_node *n, const struct conf_field *fields, void *base, struct err *e);
 /* A value's type at `at`: const char *, bool, int64_t (ns), uint64_t (up to an hour), uint64_t (up
  * to 65535), const struct conf_node * (a list of texts). */
 conf_field_fn conf_field_text, conf_field_bool, conf_field_duration, conf_field_seconds,
 	conf_field_port, conf_field_texts;
-/* A key that is known and not done: E_INVALID with `why`. */
+/* For keys that are known but not supported: E_INVALID with `why`. */
 conf_field_fn conf_field_refuse;
 /* For keys that are accepted and have no effect. */
 conf_field_fn conf_field_ignore;

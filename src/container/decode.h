@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decode: the parsers of what docker.c, cri.c, containerd.c and kubernetes.c get. */
+/* decode: parsers of the answers that docker.c, cri.c, containerd.c and kubernetes.c get. */
 #pragma once
 
 #include "container/container.h"
@@ -15,7 +15,7 @@ struct container_sink {
 NODISCARD enum status container_docker_decode(
 	struct str json, const char *engine, struct container_labels *out, struct err *e);
 
-/* The parts of CRI's answers that are looked at. Texts lie in the bytes. */
+/* The fields of CRI's answers that are used. Texts lie in the bytes. */
 struct container_cri {
 	struct str name, image, sandbox; /* of a container */
 };
@@ -34,7 +34,8 @@ NODISCARD enum status container_containerd_decode(
 NODISCARD enum status container_spaces_decode(
 	struct str bytes, uint32_t n, struct str *out, struct err *e);
 
-/* A node's labels; then the pods of it, with them. */
+/* Reads a node's labels. container_pods_decode() then reads its pods, and adds these labels to
+ * each. */
 NODISCARD enum status container_node_decode(
 	struct str json, struct container_labels *out, struct err *e);
 #define CONTAINER_VERSION_MAX 64 /* of Kubernetes' resourceVersion, which is any text */
@@ -43,7 +44,7 @@ NODISCARD enum status container_pods_decode(struct str json, const struct contai
 	const struct container_sink *sink, char out_version[CONTAINER_VERSION_MAX], struct err *e);
 
 enum container_event_kind {
-	CONTAINER_EVENT_OTHER, /* DELETED, and what is yet to be thought of */
+	CONTAINER_EVENT_OTHER, /* DELETED, and types that do not exist yet */
 	CONTAINER_EVENT_POD,   /* a pod was added or changed */
 	CONTAINER_EVENT_BOOKMARK,
 	CONTAINER_EVENT_ERROR
@@ -63,7 +64,7 @@ struct container_frames {
 	uint32_t depth;
 	bool in_string, escaped;
 };
-/* The length of the first object in `bytes`, blanks in front of it among it; 0: it is not whole
- * yet, and more may be appended to the same bytes. E_INVALID: no object begins there. */
+/* The length of the first object in `bytes`, with the blanks before it; 0: it is not whole yet, and
+ * more bytes may be appended. E_INVALID: no object begins there. */
 NODISCARD enum status container_frame_next(
 	struct container_frames *f, struct str bytes, size_t *out_len, struct err *e);

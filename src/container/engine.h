@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine: each is asked for one container. */
+/* engine: asks a container engine for one container. */
 #pragma once
 
 #include "container/container.h"

@@ -16,23 +16,24 @@ struct container_kubernetes {
 	const char *token_file, *ca_file;
 	bool token_needed, ca_needed; /* else they may be absent */
 	bool insecure;
-	int64_t listed_ns;    /* when it was last asked; 0: never */
-	int64_t pause_ns;     /* until it is asked again */
+	int64_t listed_ns;    /* when the pods were last listed; 0: never */
+	int64_t pause_ns;     /* how long until they may be listed again */
 	uint64_t token_hash;  /* of the token of the last request; 0: none */
-	bool node_is_unknown; /* so says the API */
+	bool node_is_unknown; /* the API says that it knows no node of this name */
 };
-/* By flags and the environment. */
+/* Sets it up from flags and the environment. */
 void container_kubernetes_init(struct container_kubernetes *k, const struct containers_config *c);
 /* All pods of this node, if the pause is over (else E_UNAVAILABLE). */
 NODISCARD enum status container_kubernetes_list(
 	struct container_kubernetes *k, const struct container_sink *sink, struct err *e);
-/* Token and trust for the requests that follow; container_peer_ready() comes before. */
+/* Sets the token and the trusted certificates for the next requests; to be called after
+ * container_peer_ready(). */
 NODISCARD enum status container_kubernetes_ready(struct container_kubernetes *k, struct err *e);
 /* The token was refused (401), and another is in its file by now. */
 bool container_kubernetes_has_new_token(struct container_kubernetes *k);
 /* The node's labels; only its name if the API refuses them or does not answer. */
 enum status container_kubernetes_node(struct container_kubernetes *k, struct container_labels *out);
-/* `newest`: what has been written by now, and not what the API server remembers. */
+/* `newest`: the state of the database now, not that of the API server's cache. */
 NODISCARD enum status container_kubernetes_pods(struct container_kubernetes *k, bool newest,
 	const struct container_labels *node, const struct container_sink *sink,
 	char out_version[CONTAINER_VERSION_MAX], struct err *e);

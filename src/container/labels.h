@@ -12,13 +12,13 @@ struct container_labels {
 };
 
 void container_labels_init(struct container_labels *l, struct arena *a);
-/* An empty value is none. The texts are copied. */
+/* Adds a label; an empty value adds none. The texts are copied. */
 void container_put(struct container_labels *l, const char *name, struct str value);
-/* "__meta_x_label_KEY" = value and "__meta_x_labelpresent_KEY" = "true", of what =
+/* Adds "__meta_x_label_KEY" = value and "__meta_x_labelpresent_KEY" = "true", if `what` is
  * "__meta_x_label". */
 void container_put_pair(
 	struct container_labels *l, const char *what, struct str key, struct str value);
-/* The pairs of a map<string, string>, one entry's bytes at a time. */
+/* The same for one entry of a map<string, string>, given as bytes. */
 void container_put_entry(struct container_labels *l, const char *what, struct str entry);
 /* Removes what the kubelet and engines add to a pod's own labels and annotations. So the result is
  * the same from each source: Kubernetes' API does not have these, and one of them is a time. */

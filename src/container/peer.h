@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer: what is asked of engines, and a socket or server that answers. */
+/* peer: a query to engines, and a socket or server that answers. */
 #pragma once
 
 #include "container/container.h"
@@ -15,30 +15,30 @@ struct container_query {
 	char id[CONTAINER_ID_MAX];
 	char space[CONTAINER_ID_MAX];     /* of PROCFS_CONTAINER_MAYBE */
 	char pod_uid[PROCFS_POD_UID_MAX]; /* "" */
-	uint32_t user; /* whose group it is: engines of that user are asked, and no others;
-			  0: root's */
+	uint32_t user; /* owner of the group: only engines of that user are asked; 0: root's */
 	bool is_pod;   /* the pod is asked for; id is "" */
 };
 
-/* A socket or a server that answers. The thread's alone. */
+/* A socket or a server that answers. Used by one thread only. */
 struct container_peer {
 	char address[256]; /* as fetch_new(); of gRPC as net_client_new() */
-	/* Of an address "unix:…" in a user's folder: as much of it as is no user's; 0: all. */
+	/* For an address "unix:…" in a user's folder: how many bytes of the path belong to no user;
+	 * 0: all. */
 	size_t trusted_len;
 	bool has_socket;
-	int socket; /* named by a descriptor, where it is a user's */
+	int socket; /* a descriptor that names the socket, if it is a user's */
 	bool speaks_grpc;
 	struct fetch *http; /* one of both, once it is ready */
 	struct net_client *grpc;
-	int64_t rest_until_ns; /* it failed: left alone until then */
+	int64_t rest_until_ns; /* it failed, and is not asked until then */
 	int64_t rest_ns;
 	int code;                   /* the status of its last answer by HTTP; 0: none came */
 	char problem[ERR_TEXT_MAX]; /* its last failure; "" */
 };
 
-/* Is it worth asking: a socket is there, and it has not just failed. */
+/* Whether to ask it: its socket exists, and it has not just failed. */
 bool container_peer_ready(struct container_peer *p, int64_t now_ns);
-/* Notes how a request ended: a peer that does not answer is left alone for a while. */
+/* Notes how a request ended: a peer that does not answer is not asked for a while. */
 void container_peer_note(struct container_peer *p, enum status s, const struct err *e);
 void container_peer_close(struct container_peer *p);
 /* GET with a bounded answer; E_NOTFOUND for 404, E_DENIED for 401 and 403, E_IO for others, with

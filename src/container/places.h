@@ -6,7 +6,7 @@
 #include "container/labels.h"
 #include "container/peer.h"
 
-/* Places that the fixed ones leave free are for engines of users, which come and go. */
+/* The fixed places come first; the others are for engines of users, which come and go. */
 #define CONTAINER_PLACES_MAX 16
 
 enum container_engine {
@@ -31,7 +31,8 @@ struct container_places {
 
 void container_places_init(struct container_places *c, const struct containers_config *config);
 void container_places_deinit(struct container_places *c);
-/* `out` has the labels of the first that knows it; E_NOTFOUND: none does. */
+/* Asks one engine after another; `out` gets the labels of the first that knows the container.
+ * E_NOTFOUND: none does. */
 NODISCARD enum status container_places_ask(struct container_places *c,
 	const struct container_query *q, struct container_labels *out,
 	struct containers_metrics *metrics);

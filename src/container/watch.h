@@ -7,16 +7,17 @@
 
 enum container_watch_state {
 	CONTAINER_WATCH_BEGINS,  /* nothing is known yet */
-	CONTAINER_WATCH_GOES_ON, /* what changes is told */
-	CONTAINER_WATCH_AWAY,    /* the API does not answer: tried again */
-	CONTAINER_WATCH_REFUSED  /* we may list, but not watch: tried again ever less often */
+	CONTAINER_WATCH_GOES_ON, /* changes are reported */
+	CONTAINER_WATCH_AWAY,    /* the API does not answer; it is tried again */
+	CONTAINER_WATCH_REFUSED  /* we may list, but not watch; it is tried again, less and less
+				    often */
 };
 
 struct container_watch_config {
 	const struct containers_config *containers;
 	struct container_sink sink; /* called by the thread */
-	void (*changed)(
-		void *ctx); /* the state, or the problem; by the thread. `ctx`: the sink's */
+	void (*changed)(void *ctx); /* the state or the problem changed; called by the thread.
+				       `ctx`: the sink's */
 	struct containers_metrics *metrics;
 	int64_t backoff_min_ns; /* 0: a second */
 	int64_t refused_min_ns; /* 0: 30 s */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cache: files below DIR/.build-id/ab/, cdef….debug and cdef….HASH.source, and at most so many
- * bytes of them.
+ * cache: files cdef….debug and cdef….HASH.source below DIR/.build-id/ab/, with a limit of their
+ * bytes.
  *
- * Private to debuginfod/. One thread's. Ids were checked to be hexadecimal digits.
+ * Private to debuginfod/. Used by one thread. Callers have checked that ids are hexadecimal digits.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #define DEBUGINFOD_CACHE_DEBUG ".debug"
 
-/* The place of a file: that of its build id, with this behind it. */
+/* The path of a file: that of its build id, followed by `suffix`. */
 NODISCARD enum status debuginfod_cache_path(
 	const char *dir, const char *id, const char *suffix, char out[PATH_MAX], struct err *e);
 bool debuginfod_cache_has(const char *dir, const char *id, const char *suffix);
@@ -23,7 +23,7 @@ NODISCARD enum status debuginfod_cache_temporary(
 /* Renames it to its place. */
 NODISCARD enum status debuginfod_cache_keep(
 	const char *dir, const char *temporary, const char *id, const char *suffix, struct err *e);
-/* Removes the oldest files beyond bytes_max, but not the one at `keep` (NULL: none), and what was
- * not whole. Returns the bytes that are left. */
+/* Removes the oldest files beyond bytes_max, but not the one at `keep` (NULL: none), and files that
+ * are not whole. Returns the bytes that are left. */
 uint64_t debuginfod_cache_trim(
 	const char *dir, uint64_t bytes_max, const char *keep, uint64_t *out_removed);

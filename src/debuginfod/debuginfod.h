@@ -5,7 +5,7 @@
  * build id and path, beside them.
  *
  * Layer 4 (may use base, os, objfile, fetch). One thread asks the servers, one build id at a time
- * and in the order in which they are named. No server is believed: what came is kept if it is a
+ * and in the order in which they are named. No server is trusted: its file is kept only if it is a
  * whole ELF file with this build id and with names in it; else the next server is asked.
  */
 #pragma once
@@ -18,17 +18,17 @@
 #define DEBUGINFOD_SERVERS_MAX 16
 #define DEBUGINFOD_URL_MAX 1024
 #define DEBUGINFOD_WAITING_MAX 1024 /* build ids; more are asked for when they are wanted again */
-#define DEBUGINFOD_MISSES_MAX 16384 /* that are remembered */
+#define DEBUGINFOD_MISSES_MAX 16384 /* build ids without a file that are remembered */
 #define DEBUGINFOD_FILE_BYTES_MAX ((uint64_t)2 << 30)
 #define DEBUGINFOD_SOURCE_BYTES_MAX ((uint64_t)16 << 20)
 #define DEBUGINFOD_SOURCE_PATH_MAX 1024
 #define DEBUGINFOD_SOURCES_MAX 16 /* that wait to be fetched; others are refused */
 #define DEBUGINFOD_WAITERS_MAX 2  /* threads that wait for one; others get what is there */
-/* How long servers are not asked again: where each server said that it has no such file, and where
- * one could not be asked. */
+/* How long servers are not asked again for a file: if all servers said that they do not have it,
+ * and if one could not be asked. */
 #define DEBUGINFOD_MISS_NS ((int64_t)3600 * 1000000000)
 #define DEBUGINFOD_FAILED_NS ((int64_t)60 * 1000000000)
-/* A server that fails is left alone, twice as long each time. */
+/* A server that fails is not asked for a while, twice as long each time. */
 #define DEBUGINFOD_BACKOFF_MIN_NS ((int64_t)10 * 1000000000)
 #define DEBUGINFOD_BACKOFF_MAX_NS ((int64_t)600 * 1000000000)
 
@@ -56,10 +56,10 @@ struct debuginfod_config {
 	 * DEBUGINFOD_URLS has them. */
 	const char *const *servers;
 	const char *dir;    /* is made */
-	uint64_t bytes_max; /* of it; beyond it the oldest files go */
+	uint64_t bytes_max; /* of the directory; beyond it the oldest files are removed */
 	int64_t timeout_ns; /* of one request */
-	/* A file for `build_id` has come (which is that of a file that it refers to: `wanted`).
-	 * Called by the thread. */
+	/* Called by the thread when a file for `build_id` has come. Its own build id is `wanted`:
+	 * the same, or that of a file which the other refers to. */
 	void (*found)(void *ctx, const char *build_id, const char *wanted);
 	void *ctx;
 };
@@ -71,8 +71,8 @@ NODISCARD enum status debuginfod_open(
 /* From then on it asks no server and makes no callback. NULL is fine. */
 void debuginfod_stop(struct debuginfod *d);
 void debuginfod_close(struct debuginfod *d); /* NULL is fine */
-/* Asks for debug information with the build id `wanted`, for that of `build_id`; does not wait.
- * What is no build id of hexadecimal digits is passed over. Any thread. */
+/* Asks for debug information with the build id `wanted`, on behalf of `build_id`; does not wait.
+ * Other texts than hexadecimal digits are ignored. Any thread. */
 void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wanted);
 /* The text of a source file of a build, appended to `out`. A file that is not in the
  * cache is asked for, before debug information; the call waits for it until `until_ns` of the

@@ -43,15 +43,16 @@ struct fetch;
 /* E_INVALID: no such address; E_UNSUPPORTED: libcurl is not installed. */
 NODISCARD enum status fetch_new(const struct fetch_config *c, struct fetch **out, struct err *e);
 void fetch_free(struct fetch *f);
-/* Whom the next calls trust, as in fetch_config. */
+/* Sets which certificates the next calls trust, as in fetch_config. */
 void fetch_trust(struct fetch *f, const char *ca_file, bool anybody);
-/* Sent with each request from now on; a header of that name is replaced, NULL takes it out. Both
- * are copied. Redirects to another host do not get `authorization`. E_LIMIT: more than
+/* Adds a header to each request from now on; it replaces one of the same name, and NULL removes it.
+ * Both texts are copied. Redirects to another host do not get `authorization`. E_LIMIT: more than
  * FETCH_HEADERS_MAX; E_INVALID: not a header. */
 NODISCARD enum status fetch_header(
 	struct fetch *f, const char *name, const char *value, struct err *e);
-/* Signs each request from now on as Amazon's services want it (AWS Signature Version 4); NULL: no
- * more. The texts must outlive the fetch. Calls end with E_UNSUPPORTED where libcurl cannot do it.
+/* Signs each request from now on as Amazon's services want it (AWS Signature Version 4); NULL:
+ * signs no more. The texts must outlive the fetch. Calls end with E_UNSUPPORTED if libcurl cannot
+ * sign.
  * Source: docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv.html. */
 struct fetch_signature {
 	const char *scope; /* "aws:amz:REGION:SERVICE" */
@@ -68,28 +69,29 @@ void fetch_interrupt(struct fetch *f, int wake_fd, int64_t patience_ns);
  *
  * The answer is appended to `out`. E_UNAVAILABLE: no server there, or a broken or untrusted
  * connection; E_TIMEOUT; E_LIMIT: the answer is too long; E_INVALID: no URL, or the answer is not
- * HTTP. Errors name the server, and nothing of what follows it in the URL. timeout_ns: 0: none. */
+ * HTTP. Errors name the server, but not the rest of the URL. timeout_ns: 0: none. */
 
 NODISCARD enum status fetch_get(struct fetch *f, const char *target, int64_t timeout_ns,
 	int *out_http_status, struct buf *out, struct err *e);
 /* content_type: NULL: application/octet-stream. */
 NODISCARD enum status fetch_post(struct fetch *f, const char *target, const char *content_type,
 	struct str body, int64_t timeout_ns, int *out_http_status, struct buf *out, struct err *e);
-/* The next piece of a body: OK with *out_end: there is none. It lives until the next call. */
+/* Gives the next piece of a body, which must live until the next call; OK with *out_end: there is
+ * none. */
 typedef enum status fetch_piece_fn(void *ctx, struct str *out, bool *out_end, struct err *e);
-/* A body of `bytes`, which `next` gives in pieces, all in all as many. It has a connection of its
- * own and is not tried again; where `next` fails, its status is that of the call. */
+/* Sends a body of `bytes` bytes, which `next` gives in pieces. It has a connection of its own and
+ * is not tried again; if `next` fails, its status is returned. */
 NODISCARD enum status fetch_put(struct fetch *f, const char *target, uint64_t bytes,
 	fetch_piece_fn *next, void *ctx, int64_t timeout_ns, int *out_http_status, struct buf *out,
 	struct err *e);
 
-/* GET of an answer that goes on for as long as the server likes: returns when its head has come.
- * The next call of another kind ends it. */
+/* GET of an answer without an end: returns when its head has come. The next call of another kind
+ * ends it. */
 NODISCARD enum status fetch_begin(struct fetch *f, const char *target, int64_t timeout_ns,
 	int *out_http_status, struct err *e);
 /* Waits for more of that answer and appends it; *out_end: that was the last. E_TIMEOUT: nothing
- * came; E_CANCELED: `wake_fd` (-1: none) can be read; after either it may be called again. Others:
- * the connection is lost. */
+ * came; E_CANCELED: `wake_fd` (-1: none) can be read; after these two it may be called again. Any
+ * other status: the connection is lost. */
 NODISCARD enum status fetch_more(struct fetch *f, int wake_fd, int64_t timeout_ns, struct buf *out,
 	bool *out_end, struct err *e);
 

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ingest: the way of samples from a protocol to where they are kept (samples/sink.h), whatever the
- * protocol: memory, limits of tenants, the count of series, names, counters, the list of agents.
+ * ingest: takes samples from all protocols to the sink (samples/sink.h): memory, limits of tenants,
+ * the count of series, names, counters, the list of agents.
  *
  * Layer 5 (may use base, os, profile, samples, symbolize). Thread safe: one ingest_batch is one
  * thread's.
  *
- * A protocol has one row (struct ingest_protocol), takes its way in once (ingest_inlet()), and then
- * handles each message like this, whatever fails in between:
+ * A protocol has one row (struct ingest_protocol) and gets its inlet once (ingest_inlet()). It then
+ * handles each message like this, even if a step fails:
  *
- *	struct ingest_batch b;
- *	ingest_batch_init(&b, inlet, peer, body.len);
- *	s = ingest_batch_begin(&b, tenant, body.len, &e);
- *	if (s == OK)
- *		s = otlp_decode(body, &b.profile, …, &e);
- *	if (s == OK)
- *		s = ingest_batch_put(&b, hash128(body.p, body.len), &e);
- *	ingest_batch_end(&b, s, s == OK ? "" : err_text(&e, s));
+ * 	struct ingest_batch b;
+ * 	ingest_batch_init(&b, inlet, peer, body.len);
+ * 	s = ingest_batch_begin(&b, tenant, body.len, &e);
+ * 	if (s == OK)
+ * 		s = otlp_decode(body, &b.profile, …, &e);
+ * 	if (s == OK)
+ * 		s = ingest_batch_put(&b, hash128(body.p, body.len), &e);
+ * 	ingest_batch_end(&b, s, s == OK ? "" : err_text(&e, s));
  */
 #pragma once
 
@@ -32,7 +32,8 @@ struct symbolizer;
 
 /* ---- limits of tenants: limits.c ---- */
 
-/* Beyond one a sample or message is refused, and the answer names the flag; stacks are cut. */
+/* A sample or message beyond one of these is refused, and the answer names the flag; longer stacks
+ * are cut. */
 struct ingest_limits {
 	uint32_t labels; /* of a sample */
 	uint32_t label_name_bytes;
@@ -55,8 +56,8 @@ struct tenant_rules {
 };
 /* 1 to SAMPLES_TENANT_MAX letters, digits and !-_.*'(). */
 bool ingest_is_tenant(struct str name);
-/* The text of --tenant-limits (docs/api.md). What a line does not name is as in `base`. E_INVALID
- * and E_LIMIT name the line. */
+/* The text of --tenant-limits (docs/api.md). A limit that a line does not name is that of `base`.
+ * E_INVALID and E_LIMIT name the line. */
 NODISCARD enum status tenant_rules_parse(
 	struct str text, const struct ingest_limits *base, struct tenant_rules *out, struct err *e);
 void tenant_rules_deinit(struct tenant_rules *r);
@@ -65,7 +66,7 @@ const struct tenant_rule *tenant_rules_find(const struct tenant_rules *r, struct
 
 /* ---- series of a tenant: series.c ---- */
 
-/* Tenants whose series are counted apart; those beyond share one count. */
+/* Tenants whose series are counted separately; all others share one count. */
 #define SERIES_TENANTS_MAX 256
 /* A series that got no sample for this long (up to twice that) is not counted any more. */
 #define SERIES_WINDOW_NS ((int64_t)3600 * 1000000000)
@@ -77,15 +78,15 @@ struct series_guard {
 };
 NODISCARD enum status series_guard_init(struct series_guard *g);
 void series_guard_deinit(struct series_guard *g);
-/* Takes the samples of series that would be more than series_max (0: no limit) out of the profile;
- * *out_refused of them. */
+/* Removes the samples of series beyond series_max (0: no limit) from the profile; *out_refused is
+ * their number. */
 NODISCARD enum status series_guard_limit(struct series_guard *g, struct str tenant,
 	uint32_t series_max, struct profile *p, int64_t now_ns, uint64_t *out_refused);
 uint64_t series_guard_count(struct series_guard *g);
 
 /* ---- agents: agents.c ---- */
 
-/* Agents that are remembered; the one heard of longest ago goes. */
+/* Agents that are remembered; a new one replaces the one that was silent for longest. */
 #define AGENTS_MAX 4096
 #define AGENT_FORGOTTEN_NS ((int64_t)300 * 1000000000)
 #define AGENT_NODE_BYTES 256
@@ -100,10 +101,10 @@ struct agent_entry {
 	char version[AGENT_VERSION_BYTES]; /* first word of its user-agent: "firn/0.1.0" */
 	char error[ERR_TEXT_MAX];          /* "": it went well */
 	char failure[ERR_TEXT_MAX];        /* the last error there was */
-	int64_t failure_ns;                /* since 1970, of the push that had it */
+	int64_t failure_ns;                /* since 1970: when that push came */
 	int64_t last_ns;                   /* since 1970 */
 	int64_t took_ns;
-	uint64_t refused; /* samples that limits refused, since it is listed */
+	uint64_t refused; /* samples that limits refused since the agent is in the list */
 };
 /* A push that ended. */
 struct agent_push {
@@ -122,8 +123,7 @@ struct agent_list {
 };
 void agent_list_init(struct agent_list *l);
 void agent_list_deinit(struct agent_list *l);
-/* What the agents whose labels are in `p` (label node) have pushed; where none has that label, the
- * peer. */
+/* Notes a push for the agents named by the label node in `p`; without that label, for the peer. */
 void agent_list_note(struct agent_list *l, const struct profile *p, const struct agent_push *push);
 uint64_t agent_list_count(struct agent_list *l, int64_t now_ns);
 /* fn() for each agent of a tenant, by node and address; the list is locked meanwhile. */
@@ -169,13 +169,13 @@ struct ingest_metrics {
 	INGEST_METRICS(METRIC_FIELD)
 };
 
-/* What a protocol is called, and the counters that only it has. */
+/* The name of a protocol, and the counters that only it has. */
 struct ingest_protocol {
 	const char *name; /* in the metrics: protocol="name" */
-	/* A message may be compressed inside: it takes the memory of one so many times as long;
+	/* How many times its length a message needs in memory, since parts of it may be compressed;
 	 * 0 is 1. */
 	uint32_t expansion;
-	bool asks; /* firn asks for the messages: the client is no agent */
+	bool asks; /* firn fetches the messages: the client is no agent */
 	const struct metric_def *own;
 	size_t own_count;
 };
@@ -183,7 +183,7 @@ struct ingest_protocol {
 /* Protocols at a time. */
 #define INGEST_PROTOCOLS_MAX 32
 
-/* The way in of one protocol, and what came by it. */
+/* The inlet of one protocol, with its counters. */
 struct ingest_inlet {
 	struct ingest *ingest;
 	const struct ingest_protocol *protocol;
@@ -203,7 +203,7 @@ static inline void *ingest_own(const struct ingest_inlet *in)
 struct ingest_config {
 	struct ingest_limits limits;    /* of a tenant that no rule names */
 	const char *tenant_limits_file; /* NULL: none; read once */
-	int64_t retention_ns;           /* samples that are older are refused; 0: none */
+	int64_t retention_ns;           /* older samples are refused; 0: none */
 };
 
 struct ingest {
@@ -216,17 +216,17 @@ struct ingest {
 	struct ingest_inlet inlets[INGEST_PROTOCOLS_MAX];
 	size_t inlet_count;
 	struct samples_sink *_Atomic sink; /* NULL: not open yet */
-	struct symbolizer *wants;          /* set before the sink; NULL: names are not looked for */
+	struct symbolizer *wants;          /* set before the sink; NULL: no symbols are built */
 };
-/* ingest_deinit() is due after a failure too. */
+/* ingest_deinit() must be called after a failure too. */
 NODISCARD enum status ingest_init(struct ingest *in, const struct ingest_config *c, struct err *e);
 void ingest_deinit(struct ingest *in);
 /* Once for each protocol, before the first message (not thread safe); the same protocol again gives
  * the same inlet. It lives as long as `in`. E_LIMIT: too many protocols. */
 NODISCARD enum status ingest_inlet(struct ingest *in, const struct ingest_protocol *p,
 	struct ingest_inlet **out, struct err *e);
-/* From now on samples go there; before that ingest_health() says that the store is being opened.
- * `wants` is told which executables have samples (symbolizer_want()); NULL: none. */
+/* From now on samples go to `sink`; before that ingest_health() says that the store is being
+ * opened. symbolizer_want() is called on `wants` for executables with samples; NULL: none. */
 void ingest_open(struct ingest *in, struct samples_sink *sink, struct symbolizer *wants);
 /* OK, or why no message can be taken now (E_UNAVAILABLE). */
 NODISCARD enum status ingest_health(struct ingest *in, struct err *e);
@@ -252,11 +252,12 @@ struct ingest_batch {
 	struct samples_entry *entry;    /* memory of the sink */
 };
 
-/* A request has come. `peer` ("address:port" of the sender, or who was asked) has to live until the
- * end. ingest_batch_end() is due from here on, whatever fails. */
+/* To be called when a request has come. `peer` ("address:port" of the sender, or of a scraped
+ * server) must live until the end. From here on ingest_batch_end() must be called, even after
+ * failures. */
 void ingest_batch_init(
 	struct ingest_batch *b, struct ingest_inlet *in, const char *peer, size_t message_bytes);
-/* Asks for health, for the tenant's limit of messages, and for memory, in this order. The text of
+/* Checks health and the tenant's limit of messages, and gets memory, in this order. The text of
  * `tenant` has to live until the end. `message_bytes` 0: not known yet, ingest_batch_more() says
  * it. E_UNAVAILABLE: try again later. E_LIMIT: more than the tenant may send. */
 NODISCARD enum status ingest_batch_begin(
@@ -264,16 +265,16 @@ NODISCARD enum status ingest_batch_begin(
 /* The same for one more message of a stream. */
 NODISCARD enum status ingest_batch_more(
 	struct ingest_batch *b, size_t message_bytes, struct err *e);
-/* The sender is waited for: all memory but `bytes` and what the profile takes is given back, and
- * asked for again by the next ingest_batch_more(). */
+/* To be called before waiting for the sender: gives back all memory but `bytes` and that of the
+ * profile. The next ingest_batch_more() gets it again. */
 void ingest_batch_wait(struct ingest_batch *b, uint64_t bytes);
 /* Demangles names, and puts the samples that pass every limit into the sink; the others are in
  * b->refused (samples, first reason) and counted. OK too when none is left. */
 NODISCARD enum status ingest_batch_put(
 	struct ingest_batch *b, struct hash128 batch_id, struct err *e);
-/* For a sender whose protocol knows no partial success: E_INVALID (E_QUOTA where too many series
- * are the reason) when samples were refused. */
+/* For a protocol without partial success: E_INVALID if samples were refused (E_QUOTA if because of
+ * too many series). */
 NODISCARD enum status ingest_batch_verdict(const struct ingest_batch *b, struct err *e);
-/* Counts, notes the agent (if it is one) and gives back all memory, the profile's too. `error`:
- * what the list of agents says of this push; "" for nothing. */
+/* Counts, notes the agent (if it is one) and gives back all memory, the profile's too. `error`: the
+ * error of this push in the list of agents; "": none. */
 void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error);

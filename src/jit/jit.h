@@ -4,9 +4,9 @@
  * for profilers and debuggers: perf maps (`/tmp/perf-PID.map`), jitdump files, and the objects of
  * GDB's interface.
  *
- * Layer 2 (may use base, profile). No I/O: bytes in, a table of code out. Whatever the bytes say,
- * they cost no more than the limits below: a process that forges its files spoils its own names.
- * Not thread safe.
+ * Layer 2 (may use base, profile). No I/O: bytes in, a table of code out. Bytes of any content cost
+ * no more than the limits below: a process that forges its files spoils only its own names. Not
+ * thread safe.
  *
  * Sources of the formats: Linux, tools/perf/Documentation/jit-interface.txt and
  * jitdump-specification.txt; GDB's manual, JIT Compilation Interface.
@@ -18,8 +18,8 @@
 #include "base/str.h"
 #include "profile/profile.h"
 
-/* Pieces of code of one process. Beyond that, pieces that were written over are forgotten; then new
- * ones are refused. */
+/* Pieces of code of one process. If there are more, overwritten pieces are forgotten; after that
+ * new ones are refused. */
 #define JIT_CODES_MAX 131072
 /* Places (address, file, line) of one process. */
 #define JIT_LINES_MAX 262144
@@ -27,14 +27,14 @@
 #define JIT_TEXT_BYTES_MAX ((size_t)8 << 20)
 /* A longer name is cut. */
 #define JIT_NAME_BYTES_MAX 1024
-/* A larger piece of code is none. */
+/* A larger size is no piece of code. */
 #define JIT_CODE_BYTES_MAX ((uint64_t)1 << 30)
 /* A longer line of a perf map is passed over. */
 #define JIT_PERFMAP_LINE_MAX 16384
-/* What must be seen of a jitdump at once; a larger record of lines is passed over. */
+/* The part of a jitdump that must be in memory at once; a larger record of lines is skipped. */
 #define JIT_DUMP_WINDOW_BYTES ((size_t)256 << 10)
-/* Code that was written over is kept for so long: a sample of it may come later than what tells of
- * the new code. */
+/* How long overwritten code is kept: a sample of it may come later than the name of the new code.
+ */
 #define JIT_KEEP_NS ((uint64_t)60 * 1000000000)
 
 /* ---- the code of one process ---- */
@@ -49,7 +49,7 @@ struct jit_place {
 
 struct jit_code {
 	uint64_t start, size; /* bytes */
-	/* CLOCK_MONOTONIC: from then on the code is there; what was there before is gone. */
+	/* CLOCK_MONOTONIC: since when the code is there, in place of what was there before. */
 	uint64_t since_ns;
 	struct str name;
 	const struct jit_place *places; /* ascending; may be NULL */
@@ -59,7 +59,7 @@ struct jit_code {
 struct jit_found {
 	struct str name; /* as the runtime wrote it; valid until the next jit_map_add() */
 	uint64_t start;
-	struct str file; /* of the address; "" and 0 where the runtime says nothing of it */
+	struct str file; /* place of the address; "" and 0 if the runtime does not give it */
 	uint32_t line;
 };
 
@@ -72,15 +72,15 @@ bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct 
 /* Memory that it takes, about. */
 size_t jit_map_bytes(const struct jit_map *m);
 uint32_t jit_map_len(const struct jit_map *m);
-/* What could not be read, and what had no room, so far. */
+/* How many records could not be read, and how many had no room, so far. */
 uint64_t jit_map_bad(const struct jit_map *m);
 uint64_t jit_map_refused(const struct jit_map *m);
 
 /* ---- perf map ---- */
 
-/* Lines "START SIZE name", hexadecimal, with 0x or without. All that end in `text`; how many bytes
- * they take: the rest is the beginning of a line that comes later. `since_ns`: the code is taken to
- * be there since then, and what stands in earlier lines is gone. */
+/* Reads lines "START SIZE name" (hexadecimal, with or without 0x) that end in `text`. Returns how
+ * many bytes they take: the rest is the beginning of a line whose end comes later. `since_ns`:
+ * since when this code counts as being there; it replaces code of earlier lines. */
 size_t jit_perfmap_read(struct jit_map *m, struct str text, uint64_t since_ns);
 
 /* ---- jitdump ---- */
@@ -93,36 +93,38 @@ struct jit_dump { /* a file that is read piece by piece; all zero at first */
 	uint32_t place_first, place_count; /* in the map */
 };
 
-/* Records in `window`, which begins where the last call ended; *out_taken: bytes that are done,
- * more than there are where machine code is passed over. With 0 a longer window is needed, up to
- * JIT_DUMP_WINDOW_BYTES. `now_ns`: the time of code whose own is of another clock.
- * E_UNSUPPORTED: another machine's, or version's. E_CORRUPT: no jitdump, or not any more. */
+/* Reads records in `window`, which begins where the last call ended. *out_taken: bytes that are
+ * done; it is more than the window if machine code is skipped, and 0 if a longer window is needed,
+ * up to JIT_DUMP_WINDOW_BYTES. `now_ns`: the time for code whose own time is of another clock.
+ * E_UNSUPPORTED: of another machine or version. E_CORRUPT: it is no jitdump, or is one no longer.
+ */
 NODISCARD enum status jit_dump_read(struct jit_dump *d, struct jit_map *m, struct str window,
 	uint64_t now_ns, uint64_t *out_taken, struct err *e);
 
 /* ---- GDB's interface ---- */
 
-/* A larger object is none. */
+/* A larger object is refused. */
 #define JIT_OBJECT_BYTES_MAX ((size_t)8 << 20)
 
-/* Symbols, or ranges of Erlang's code, that are looked at by one call. */
+/* Symbols, or ranges of Erlang's code, that one call reads. */
 #define JIT_OBJECT_SYMBOLS_MAX 1024u
 
 /* The functions of an object that is loaded, as it lies in memory: an ELF file, whose lines are not
- * read, or what Erlang registers. `since_ns` as above. *next: where to begin, 0 at first; then to
- * go on, 0 when all were read. E_CORRUPT: it is no such object; counted as bad. */
+ * read, or what Erlang registers. `since_ns` as above. *next: where to begin, 0 at first;
+ * afterwards where to go on, 0 if all were read. E_CORRUPT: it is no such object; counted as bad.
+ */
 NODISCARD enum status jit_object_read(
 	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);
 
 /* ---- metadata of .NET ---- */
 
-/* Exactly `len` bytes of the metadata; less at their end, and then zeros. */
+/* Reads exactly `len` bytes of the metadata; bytes behind their end are zeros. */
 typedef bool jit_read_fn(void *ctx, uint64_t offset, void *out, size_t len);
 /* The name of the method with this row of MethodDef, from 1 on, appended as .NET's perf map has it:
  * "[App.dll] Space.Outer+Inner::Method". False: there is no such method. */
 bool jit_dotnet_name(jit_read_fn *read, void *ctx, uint32_t method, struct buf *out);
 
-/* ---- what a name says ---- */
+/* ---- the parts of a name ---- */
 
 struct jit_name {
 	struct str function;  /* a part of the name, or a constant */
@@ -131,6 +133,6 @@ struct jit_name {
 	enum frame_kind kind; /* FRAME_JIT: not known whose */
 };
 
-/* By the forms that V8, CPython, HotSpot, .NET, BEAM, LuaJIT, PHP and YJIT write; any other name is
- * the function's. How far code is optimized is left out: a function is one. */
+/* Knows the forms that V8, CPython, HotSpot, .NET, BEAM, LuaJIT, PHP and YJIT write; any other name
+ * is the function's. The level of optimization is left out, so that a function has one name. */
 struct jit_name jit_name_parse(struct str name);

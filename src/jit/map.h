@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * map: what the readers of this folder put into a table of code, piece by piece. Private to jit/.
+ * map: the functions by which the readers of this folder fill a table of code, piece by piece.
+ * Private to jit/.
  */
 #pragma once
 
@@ -14,8 +15,8 @@ struct line {
 	uint32_t file; /* text */
 };
 
-/* Places are added first, then the code that they belong to, at `base`; those before it are left
- * out. False: it is bad, or there is no room; counted. */
+/* Places are added first, then the code at `base` that they belong to; places before `base` are
+ * left out. False: it is bad, or there is no room; counted. */
 bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base);
 /* Lowers the addresses of `count` places by `ahead`; a place below that gets the beginning. */
 void jit_map_shift_places(struct jit_map *m, uint32_t first, uint32_t count, uint32_t ahead);
@@ -30,6 +31,6 @@ bool jit_map_add_moved(struct jit_map *m, uint64_t from, const struct jit_code *
 /* Something could not be read. */
 void jit_map_add_bad(struct jit_map *m);
 
-/* What jit_object_read() does, of an object that is no ELF file: Erlang's. *next: the byte. */
+/* jit_object_read() for an object of Erlang, which is no ELF file. *next: offset in bytes. */
 NODISCARD enum status beam_read(
 	struct jit_map *m, struct str bytes, uint64_t since_ns, uint32_t *next, struct err *e);

@@ -21,7 +21,7 @@ enum otlp_schema {
 	SCHEMA_1_10, /* and 1.11 */
 };
 
-/* What a field of Profile or Sample is, by its number; 0: nothing that is looked at. */
+/* The meaning of a field of Profile or Sample, by its number; 0: the field is not used. */
 enum field_role {
 	ROLE_NONE,
 	ROLE_SAMPLE_TYPE,
@@ -51,7 +51,7 @@ enum otlp_schema otlp_schema_of(struct str message);
 /* In place of an index: the element is there but cannot be used. */
 #define BAD UINT32_MAX
 
-/* An element of attribute_table: what it says in each place where it may stand. */
+/* An element of attribute_table: its meaning in each place where it may be used. */
 struct attribute {
 	uint32_t name;  /* label's name; BAD */
 	uint32_t value; /* "" for values that have no text */
@@ -86,9 +86,10 @@ struct decoder {
 	struct id_table strings, mappings, functions, locations, stacks, links;
 	struct attribute *attributes;
 	size_t attribute_count;
-	/* The first element that cannot be used, for the reason of a profile that needs it. */
+	/* Names the first element that cannot be used, for the rejection of a profile that needs
+	 * it. */
 	char defect[120];
-	/* Set by reject(): its status does not end the decoding, as all others do. */
+	/* Set by reject(): its status does not end the decoding; all others do. */
 	bool rejected;
 	enum otlp_reject why; /* and the sentence: */
 	char rejection[160];
@@ -124,5 +125,5 @@ static inline uint32_t id_at(const struct id_table *t, uint64_t index)
  * when its string_value_strindex is. E_INVALID: malformed. */
 NODISCARD enum status otlp_any_value(struct decoder *d, struct str bytes, uint32_t *out);
 
-/* The dictionary into the profile's tables, and the id tables above. */
+/* Decodes the dictionary into the profile's tables, and fills the id tables above. */
 NODISCARD enum status otlp_decode_dictionary(struct decoder *d, struct str bytes);

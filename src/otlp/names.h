@@ -29,12 +29,12 @@ enum dictionary_field {
 #define ATTRIBUTE_CONTENT_ID "process.executable.build_id.firn"
 #define ATTRIBUTE_FRAME_TYPE "profile.frame.type"
 
-/* The label's name for an attribute's key where the table has one, else `key` itself (which is not
- * yet made fit); and the other way round. */
+/* The label's name for an attribute's key if the table has one, else `key` itself (with bytes that
+ * a label may not have); and the other way round. */
 struct str otlp_label_of_attribute(struct str key);
 struct str otlp_attribute_of_label(struct str label);
-/* The same for a label beside a sample. Of `cpu` it is the label's own name: readers that make
- * labels of keys (Parca) have no other for it, and a second key would cost bytes in each sample. */
+/* The same for a sample's own label. `cpu` stays `cpu`: readers that make labels of keys (Parca)
+ * know no other name for it, and a second key would cost bytes in each sample. */
 struct str otlp_attribute_of_own_label(struct str label);
 /* Do readers that make labels of keys, '_' for '.', find the label's own name in the key? */
 bool otlp_attribute_gives_label(struct str attribute, struct str label);

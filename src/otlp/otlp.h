@@ -10,15 +10,15 @@
  * Attributes become labels by the table in otlp.c (host.name = node, process.pid = pid, thread.id =
  * thread_id, thread.name = thread_name, cpu.logical_number = cpu, process.executable.name =
  * executable, container.id = container_id, …) and by replacing every byte outside [a-zA-Z0-9_] with
- * '_' for all others; the encoder turns the same table around. The scope's name is the profile's
+ * '_' for all others; the encoder uses the same table backwards. The scope's name is the profile's
  * name.
  */
 #pragma once
 
 #include "profile/profile.h"
 
-/* Frames that the stacks of one message may have together (1.7, where each sample has a range of
- * locations, and ranges may overlap). */
+/* Frames of all stacks of one message together (1.7, where each sample has a range of locations,
+ * and ranges may overlap). */
 #define OTLP_FRAMES_MAX ((uint64_t)1 << 28)
 /* location_indices of one profile (1.7); values, timestamps of one sample: a byte of the message
  * makes one. */
@@ -43,9 +43,9 @@ struct otlp_rejects {
 	char reason[240]; /* of the first one, with the field's path; "" when none */
 };
 
-/* An ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted in
- * `rejects`; a message that is not one is E_INVALID with the field's path and offset, and adds no
- * samples.
+/* Decodes an ExportProfilesServiceRequest. Adds to `out`. A profile that cannot be kept is counted
+ * in `rejects`; a message that is not one is E_INVALID with the field's path and offset, and adds
+ * no samples.
  *
  * Element 0 of each table is its null element. Labels of the resource, the scope and the profile
  * become `resource` (the first of a name wins), those of a sample `own`; bool, int and double

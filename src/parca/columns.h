@@ -58,7 +58,7 @@ void parca_decoder_deinit(struct parca_decoder *d);
 /* A new stream: serials begin again. */
 void parca_decoder_forget(struct parca_decoder *d);
 
-/* Where the id of a dictionary's entry is kept: 0 when it is not known yet. NULL: the value is in
+/* Where the id of a dictionary's entry is stored: 0 when it is not known yet. NULL: the value is in
  * no dictionary, or there is no memory. */
 uint32_t *parca_memo(struct parca_decoder *d, enum memo_kind kind, const struct arrow_value *v);
 /* A text as an id of the profile, made as `kind` says; "" for null. */
@@ -79,7 +79,7 @@ enum column_kind { COLUMN_TEXT, COLUMN_INT, COLUMN_BOOL, COLUMN_LIST, COLUMN_STR
 NODISCARD enum status parca_column(struct parca_decoder *d, const struct arrow_array *batch,
 	const char *name, enum column_kind kind, bool needed, const struct arrow_array **out);
 
-/* Rows of a batch of samples. What a row's stack is is asked of `stack_of`. */
+/* Reads the rows of a batch of samples; `stack_of` finds the stack of each row. */
 struct parca_rows {
 	struct parca_decoder *d;
 	/* The stack of the row as a number: an index of the profile's stacks, or any other number

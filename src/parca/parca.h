@@ -5,7 +5,7 @@
  *
  * Layer 3 (may use base, codec, pb, profile, pprof, selector, arrow). No I/O. Texts of decoded
  * messages point into the message, or lie in the arena; both must outlive them. Unknown fields are
- * skipped. Times are nanoseconds since 1970; those that do not fit are held at the nearest that
+ * skipped. Times are nanoseconds since 1970; a time that does not fit becomes the nearest that
  * does.
  */
 #pragma once
@@ -146,20 +146,19 @@ void parca_metadata_encode(const struct str *mappings, size_t mapping_count,
 
 /* A WriteRawRequest: pprof files, gzip or plain. The label __name__ of a series is the profile's
  * name, the others are `resource`; labels of pprof samples are kept as `own`. Profiles without a
- * time are of now_ns. Adds to `out`; no samples on failure, whose sentence names series, sample and
- * field. */
+ * time get now_ns. Adds to `out`; no samples on failure. The error names series, sample and field.
+ */
 NODISCARD enum status parca_raw_decode(
 	struct str message, int64_t now_ns, struct profile *out, struct err *e);
 
-/* Frames that all stacks of one message may have together, each stack counted where it occurs for
- * the first time. */
+/* Frames of all stacks of one message together; each stack counts once. */
 #define PARCA_FRAMES_MAX ((uint64_t)1 << 28)
 /* Bytes of a stack's id; Parca's have 16. */
 #define PARCA_STACK_ID_MAX 64
 
 /* Counters of samples that a decoder changed or left out; they only grow. */
-#define PARCA_ARROW_STATS(X)                                                       \
-	X(zero_values) /* samples of value 0: they say nothing and are left out */ \
+#define PARCA_ARROW_STATS(X)                                        \
+	X(zero_values) /* samples of value 0, which are left out */ \
 	X(no_stack)    /* samples whose stack the sender did not have any more */
 struct parca_arrow_stats {
 #define PARCA_STAT(name) uint64_t name;
@@ -174,7 +173,8 @@ struct parca_arrow_stats {
 NODISCARD enum status parca_arrow_decode(struct str ipc, size_t memory_bytes, struct profile *out,
 	struct parca_arrow_stats *stats, struct err *e);
 
-/* Write: samples first, with the ids of their stacks; then the stacks that were asked for. */
+/* A Write call: first samples come, with the ids of their stacks; then the stacks that were asked
+ * for. */
 struct parca_session;
 NODISCARD enum status parca_session_new(size_t memory_bytes, struct profile *out,
 	struct parca_arrow_stats *stats, struct parca_session **session);
@@ -184,13 +184,14 @@ NODISCARD enum status parca_session_samples(struct parca_session *s, struct str 
 /* Stacks of the samples; the ids' bytes live as long as the session. */
 uint32_t parca_session_stack_count(const struct parca_session *s);
 struct str parca_session_stack_id(const struct parca_session *s, uint32_t i);
-/* Stack i is this one of the profile's. */
+/* Says which stack of the profile stack i is. */
 void parca_session_set_stack(struct parca_session *s, uint32_t i, uint32_t stack);
-/* The one of the profile's that stack i is; false: not known. */
+/* Which stack of the profile stack i is; false: not known. */
 bool parca_session_stack(const struct parca_session *s, uint32_t i, uint32_t *out);
 /* Bytes of memory of the session, without its profile. */
 uint64_t parca_session_bytes(const struct parca_session *s);
-/* Asks for those that are not known. *out_any is false when there are none: nothing is written. */
+/* Writes a request for the stacks that are not known. *out_any false: there are none, and nothing
+ * is written. */
 NODISCARD enum status parca_session_ask(
 	const struct parca_session *s, struct buf *out, bool *out_any, struct err *e);
 /* The second message. Ids that were not asked for are passed over. */
@@ -202,12 +203,12 @@ NODISCARD enum status parca_session_finish(struct parca_session *s, struct err *
  * docs/formats/padata.md. */
 struct parca_offline_sum {
 	uint32_t batches;  /* taken */
-	uint32_t told;     /* by the file's head */
-	size_t rest_bytes; /* behind the last of them: a batch that the agent did not finish */
+	uint32_t told;     /* batches according to the file's head */
+	size_t rest_bytes; /* bytes behind the last batch: one that the agent did not finish */
 };
 bool parca_is_offline(struct str file);
-/* Adds its samples to `out`, of either schema. On failure those of the batches before the bad one,
- * which the sentence names, stay. memory_bytes: for the decoding of one batch. */
+/* Adds its samples, of either schema, to `out`. On failure the samples of batches before the bad
+ * one stay; the error names the bad one. memory_bytes: for the decoding of one batch. */
 NODISCARD enum status parca_offline_decode(struct str file, size_t memory_bytes,
 	struct profile *out, struct parca_arrow_stats *stats, struct parca_offline_sum *sum,
 	struct err *e);
@@ -217,12 +218,12 @@ bool parca_label_is_own(struct str name);
 /* A frame_type of parca-agent. */
 enum frame_kind parca_frame_kind(struct str name);
 
-/* Stacks that an agent sent before and need not send again, by a hash of the agent and the stack's
- * id. Within memory_bytes: the least recently used half goes. Thread safe. */
+/* Stacks that an agent has sent and need not send again, by a hash of the agent and the stack's id.
+ * At memory_bytes the least recently used half is removed. Thread safe. */
 struct parca_stacks;
 NODISCARD enum status parca_stacks_new(size_t memory_bytes, struct parca_stacks **out);
 void parca_stacks_free(struct parca_stacks *s);
-/* Stack `stack` of `from`. Without memory it is not remembered. */
+/* Adds stack `stack` of `from`. If there is no memory it is not remembered. */
 void parca_stacks_add(
 	struct parca_stacks *c, struct hash128 key, const struct profile *from, uint32_t stack);
 /* Copies a known stack into `to`. False: not known, or no room in `to`. */

@@ -10,16 +10,16 @@ bool pb_name_fits(const char *name, struct str given);
 bool pb_is_numeric(enum pb_kind kind);
 enum pb_wire pb_kind_wire(enum pb_kind kind);
 
-/* A value as text (a JSON string's or number's, or a parameter's) into its bits. Not for messages,
- * strings and bytes. */
+/* Reads a value from text (a JSON string or number, or a parameter) into its bits. Not for
+ * messages, strings and bytes. */
 NODISCARD enum status pb_scalar_read(
 	const struct pb_member *m, struct str text, uint64_t *out_bits, struct err *e);
 /* Value alone, without a tag. */
 void pb_scalar_write(struct buf *out, enum pb_kind kind, uint64_t bits);
-/* Tag and value; zero is left out where presence is not told. */
+/* Writes tag and value; a zero is left out if the field has no presence. */
 void pb_scalar_put(struct buf *out, const struct pb_member *m, uint64_t bits);
 void pb_put_tag(struct buf *out, uint32_t number, enum pb_wire wire);
-/* base64 of either alphabet, padded or not, or hexadecimal where the member says so. */
+/* Reads base64 of either alphabet, padded or not, or hexadecimal if the member has PB_HEX. */
 NODISCARD bool pb_bytes_read(struct buf *out, const struct pb_member *m, struct str text);
 void pb_bytes_write(struct buf *out, const struct pb_member *m, struct str bytes);
 

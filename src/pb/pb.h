@@ -25,7 +25,7 @@ struct pb_field {
 
 #define PB_FIELD_MAX 536870911u /* 2^29 - 1 */
 
-/* pb_next() in place, for the loops that read most of what a message has. */
+/* pb_next() as an inline function, for the loops that read most bytes of a message. */
 static inline bool pb_next_inline(struct reader *r, struct pb_field *out)
 {
 	if (reader_done(r))
@@ -89,8 +89,8 @@ void pb_put_str_always(struct buf *b, uint32_t field, struct str s);
 void pb_put_packed_u64(struct buf *b, uint32_t field, const uint64_t *v, size_t count);
 void pb_put_packed_u32(struct buf *b, uint32_t field, const uint32_t *v, size_t count);
 
-/* A message inside a message: begin, write its fields, end. Nested as deep as needed. The length
- * is patched in afterwards: the bytes move by the size of the length less one. */
+/* A message inside a message: begin, write its fields, end. Nested as deep as needed. pb_end()
+ * inserts the length: if it needs more than one byte, the message's bytes move. */
 size_t pb_begin(struct buf *b, uint32_t field);
 void pb_end(struct buf *b, size_t begun);
 
@@ -126,7 +126,7 @@ enum pb_kind {
 
 #define PB_REPEATED 0x01
 #define PB_MAP 0x02      /* of `message`, an entry: members key = 1 and value = 2 */
-#define PB_OPTIONAL 0x04 /* presence is told apart from zero */
+#define PB_OPTIONAL 0x04 /* a field that is absent differs from zero */
 #define PB_HEX 0x08      /* bytes that JSON writes in hexadecimal (OTLP's ids) */
 
 #define PB_MEMBERS_MAX 64 /* of a message */
@@ -148,7 +148,7 @@ struct pb_member {
 	uint32_t number;
 	enum pb_kind kind;
 	uint8_t flags;
-	uint8_t oneof; /* 0: of none; n: of the message's n-th */
+	uint8_t oneof; /* 0: in no oneof; n: in the message's n-th */
 	const struct pb_desc *message;
 	const struct pb_enum *values;
 };
@@ -232,8 +232,9 @@ const struct pb_method *pb_service_find(const struct pb_service *s, const char *
 #define PB_EMIT_ZERO 0x2      /* encoding: write fields that are zero or empty too */
 #define PB_ENUM_NUMBERS 0x4   /* encoding: enums as numbers */
 
-/* Canonical JSON (names in either case, int64 as string or number, times as RFC 3339, bytes as
- * base64 of either alphabet) into the message's bytes. E_INVALID: the sentence names the field. */
+/* Converts canonical JSON (names in either case, int64 as string or number, times as RFC 3339,
+ * bytes as base64 of either alphabet) into the message's bytes. E_INVALID: the sentence names the
+ * field. */
 NODISCARD enum status pb_json_decode(
 	const struct pb_desc *d, struct str json, unsigned flags, struct buf *out, struct err *e);
 /* A message's bytes as JSON on one line. Malformed bytes: E_INVALID; too deep: E_LIMIT. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procfs: what /proc says of a process, parsed from bytes that the process may have forged.
+ * procfs: parses the files of /proc about a process, whose bytes the process may have forged.
  *
  * Layer 2 (may use base, os). The *_parse functions take text, so that tests and fuzzers need no
  * process. All reads are bounded.
@@ -12,7 +12,7 @@
 #include "base/err.h"
 #include "os/os.h"
 
-/* Mappings of one process that are looked at. */
+/* Mappings of one process that are read. */
 #define PROCFS_MAPS_MAX 65536
 
 struct procfs_map {
@@ -42,15 +42,15 @@ struct procfs_mount {
 	struct str type;               /* "ext4", "fuse.sshfs" */
 };
 #define PROCFS_MOUNTS_BYTES_MAX ((size_t)16 << 20)
-/* Lines of /proc/self/mountinfo, what is mounted over something else behind it. */
+/* Lines of /proc/self/mountinfo; a mount over another one comes after it. */
 typedef bool procfs_mount_fn(void *ctx, const struct procfs_mount *m); /* false: stop */
 NODISCARD enum status procfs_mounts_parse(
 	struct str text, procfs_mount_fn *fn, void *ctx, struct err *e);
 NODISCARD enum status procfs_mounts(procfs_mount_fn *fn, void *ctx, struct err *e);
-/* A file system that the kernel answers for by itself, from memory or a disk: what is asked of
- * others (FUSE, NFS, and an overlay of whatever) may hang. */
+/* Whether the kernel answers for this file system by itself, from memory or a disk. A file system
+ * that needs others (FUSE, NFS, any overlay) may hang. */
 bool procfs_mount_answers(const struct procfs_mount *m);
-/* The mount that a descriptor is of. That asks no file system either. */
+/* The mount to which a descriptor belongs. This cannot hang either. */
 bool procfs_fd_mount(int fd, uint32_t *out_id);
 bool procfs_mount_id_answers(uint32_t id);
 
@@ -63,7 +63,7 @@ struct procfs_stat {
 NODISCARD enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e);
 NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e);
 
-/* Its pid as it sees it itself: the last number of NSpid in /proc/PID/status. */
+/* The process' pid in its own namespace: the last number of NSpid in /proc/PID/status. */
 NODISCARD enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e);
 NODISCARD enum status procfs_inner_pid(int pid, int *out, struct err *e);
 
@@ -87,17 +87,17 @@ enum procfs_container_kind {
 struct procfs_container {
 	enum procfs_container_kind kind;
 	struct str id;
-	struct str engine; /* what stands before the id: "docker", "cri-containerd", "libpod"; "" */
+	struct str engine; /* the text before the id: "docker", "cri-containerd", "libpod"; "" */
 	struct str space;  /* of PROCFS_CONTAINER_MAYBE: containerd's namespace */
 };
-/* Containers in containers that are told apart; of more, the outermost. */
+/* Levels of containers in containers; if there are more, the outermost are returned. */
 #define PROCFS_CONTAINERS_MAX 4
 /* The containers that a control group's path names, outermost first, ids in place; how many. A
- * process in a container may make groups with any name inside of it: containers behind the first
- * are not proved. */
+ * process in a container may make groups with any name inside of it: only the first container is
+ * certain. */
 size_t procfs_containers(
 	struct str cgroup_path, struct procfs_container out[PROCFS_CONTAINERS_MAX]);
-/* The id of the outermost one, if it is sure to be one; "" when none. */
+/* The id of the outermost container, if it is certainly one; "" when none. */
 struct str procfs_container_id(struct str cgroup_path);
 /* The uid of the Kubernetes pod in a path, outside of all containers, as the API writes it, in
  * `out`; "" when none. */
@@ -115,9 +115,9 @@ NODISCARD enum status procfs_comm(int pid, int tid, char out[64], struct err *e)
  * written anything there, as in its environment. */
 NODISCARD enum status procfs_arguments(
 	int pid, size_t max, struct arena *a, struct str *out, struct err *e);
-/* Of the first PROCFS_ENVIRONMENT_BYTES_MAX bytes of /proc/PID/environ the variables that are
- * wanted, a NUL after each. One of more than PROCFS_VARIABLE_BYTES_MAX (the kernel gives a program
- * none of such a length) is left out, and what is beyond PROCFS_VARIABLES_BYTES_MAX altogether. */
+/* The wanted variables in the first PROCFS_ENVIRONMENT_BYTES_MAX bytes of /proc/PID/environ, with a
+ * NUL after each. A variable longer than PROCFS_VARIABLE_BYTES_MAX (the kernel gives a program none
+ * of such a length) is left out, and so are variables beyond PROCFS_VARIABLES_BYTES_MAX in all. */
 #define PROCFS_ENVIRONMENT_BYTES_MAX ((size_t)8 << 20) /* the kernel's limit is 6 MiB */
 #define PROCFS_VARIABLE_BYTES_MAX ((size_t)128 << 10)
 #define PROCFS_VARIABLES_BYTES_MAX ((size_t)512 << 10)

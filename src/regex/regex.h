@@ -34,8 +34,9 @@ bool regex_match(const struct regex *r, const char *text, size_t len);
 struct regex_span {
 	size_t begin, end; /* begin > end: the group took no part */
 };
-/* The whole text, with what its groups took: number 0 is the match itself; groups from
- * REGEX_GROUPS_MAX on are not told. *out_count: spans filled. Only of regex_new_capturing(). */
+/* Matches the whole text, and gives the spans of its groups: number 0 is the match itself; groups
+ * from REGEX_GROUPS_MAX on are left out. *out_count: spans that were filled. Only for
+ * regex_new_capturing(). */
 bool regex_capture(const struct regex *r, const char *text, size_t len,
 	struct regex_span out[REGEX_GROUPS_MAX], size_t *out_count);
 /* The number of a named group; -1: there is none. */

@@ -7,25 +7,27 @@
  * Layer 2 (may use base, profile, selector). Thread safety: a samples_db is used by any thread at
  * any time, a samples_view by one.
  *
- * What an implementation owes:
+ * What an implementation must guarantee:
  *
  * - A view is one instant: each sample that was acknowledged before it was opened is counted
- *   exactly once by each query of it, whatever is written, merged or dropped meanwhile; no
- *   sample of another tenant ever is.
+ *   exactly once by each query of it, whatever is written, merged or dropped meanwhile; no sample
+ *   of another tenant ever is.
  * - Samples are picked by type and labels as selector.h says, and by from_ns <= time < to_ns. Times
  *   may have been rounded down to a documented resolution when they were stored.
  * - Values are signed 64-bit numbers, sums are taken modulo 2^64. Values of a type with `delta` are
- *   summed; of those of a type without (gauges) the sum over series is averaged over time: each
- *   series counts by the mean of its points in time, and by its share of the time in which any
+ *   summed. Values of a type without it (gauges) are summed over series and averaged over time:
+ *   each series counts by the mean of its points in time, and by its share of the time in which any
  *   series was there (docs/api.md). A sample that stands for several (its weight) counts as often.
- * - A selector without a type is good for types and labels; the sums want one type among what it
- *   picks, else E_INVALID names two of them. Nothing picked is no error: an empty answer.
- * - Answers do not depend on how samples came to lie (memory, young or merged parts, other
- *   machines), and texts are sorted by bytes.
- * - `cancel` is asked at least every few milliseconds of work by one thread at a time, then
- *   E_CANCELED; past `deadline_ns` E_TIMEOUT; past the memory limit E_LIMIT. Out parameters stay
- *   untouched by a failure.
- * - Damaged data is reported and left out, or E_CORRUPT: never a wrong answer without a word.
+ * - A selector without a type is enough for types and labels. For sums all samples that it picks
+ *   must have one type, else E_INVALID names two of them. If it picks nothing, the answer is empty,
+ *   and that is no error.
+ * - Answers do not depend on where samples lie (memory, young or merged parts, other machines), and
+ *   texts are sorted by bytes.
+ * - `cancel` is called at least every few milliseconds of work, by one thread at a time; if it
+ *   returns true the query ends with E_CANCELED. Past `deadline_ns` it ends with E_TIMEOUT, past
+ *   the memory limit with E_LIMIT. A failure leaves out parameters unchanged.
+ * - Damaged data is reported and left out, or the query fails with E_CORRUPT. An answer is never
+ *   wrong silently.
  */
 #pragma once
 
@@ -37,7 +39,7 @@
 
 #define SAMPLES_TREE_NODES_MAX (64u << 20)
 
-/* True: the answer is not wanted any more. */
+/* True: the caller does not want the answer any more. */
 typedef bool samples_cancel_fn(void *ctx);
 
 struct samples_query {
@@ -48,12 +50,13 @@ struct samples_query {
 	void *cancel_ctx;
 	int64_t deadline_ns;   /* monotonic; 0: none */
 	uint64_t memory_bytes; /* limit of this query; 0: the implementation's own */
-	/* Values of samples whose periods differ come multiplied by their period, and 1 is the
-	 * period of the answer. */
+	/* If the periods of samples differ, each value is multiplied by its period, and the period
+	 * of the answer is 1. */
 	bool times_period;
-	bool each_time; /* collect: samples of different times stay apart, with their times */
-	/* collect: samples of different steps (multiples of it) stay apart, with the begin of the
-	 * step as their time; a gauge is averaged over the time of its step. 0: no steps. */
+	bool each_time; /* collect: samples of different times are not merged, and keep their times
+			 */
+	/* collect: samples of different steps (which begin at multiples of it) are not merged;
+	 * their time is the begin of the step. A gauge is averaged over its step. 0: no steps. */
 	int64_t step_ns;
 	bool durations; /* the answer says how long the profiles took: covered_ns */
 };
@@ -88,8 +91,8 @@ struct samples_tree {
 	uint64_t sample_count;
 	int64_t period;            /* of the samples; 0 when they differ or have none */
 	int64_t first_ns, last_ns; /* of the samples found; 0 when none */
-	/* Time in which at least one of the profiles was being taken, where it was asked for; 0:
-	 * not known of all samples. */
+	/* If asked for: the time in which at least one of the profiles was being taken; 0: not
+	 * known for all samples. */
 	int64_t covered_ns;
 	struct profile_type type; /* in tables; the query must name one */
 };
@@ -111,7 +114,7 @@ struct samples_cell {
 };
 struct samples_cells {
 	struct samples_tree tree;         /* without own values and total */
-	VEC(struct samples_group) groups; /* those of the same labels follow each other */
+	VEC(struct samples_group) groups; /* groups with the same labels follow each other */
 	VEC(struct samples_cell) v;       /* ascending by node, then by group, each once */
 };
 static inline void samples_cells_deinit(struct samples_cells *c)
@@ -143,7 +146,7 @@ struct samples_hit {
 	struct samples_type type; /* with the first and the last of these times */
 	struct str *names, *values;
 	uint32_t label_count;
-	/* Ascending, apart from each other. How fine they are is the implementation's: no sample
+	/* Ascending, apart from each other. The implementation chooses how fine they are; no sample
 	 * with the location lies outside of them. */
 	struct samples_span *spans;
 	size_t span_count;
@@ -160,8 +163,8 @@ struct samples_ops {
 		struct samples_db *db, struct str tenant, struct samples_view **out, struct err *e);
 	void (*view_close)(struct samples_view *v);
 
-	/* From an index, without a look at samples; sorted, texts in `a`. Names and values include
-	 * those that lie beside samples (pid, cpu, …), of the series that the selector picks. */
+	/* From an index, without reading samples; sorted, texts in `a`. Names and values include
+	 * those of samples' own labels (pid, cpu, …) of the series that the selector picks. */
 	enum status (*types)(struct samples_view *v, int64_t from_ns, int64_t to_ns,
 		struct arena *a, struct samples_type **out, size_t *out_count, struct err *e);
 	enum status (*label_names)(struct samples_view *v, const struct samples_query *q,
@@ -176,7 +179,7 @@ struct samples_ops {
 	enum status (*sum_cells)(struct samples_view *v, const struct samples_query *q,
 		const struct str *keep_labels, size_t keep_count, struct samples_cells *out,
 		struct err *e);
-	/* *out_type is of what was found, *out_period as in samples_tree. */
+	/* *out_type is the type of the samples found; *out_period as in samples_tree. */
 	enum status (*sum_series)(struct samples_view *v, const struct samples_query *q,
 		const struct str *by, size_t by_count, int64_t step_ns, struct arena *a,
 		struct samples_series **out, size_t *out_count, struct samples_type *out_type,
@@ -187,15 +190,16 @@ struct samples_ops {
 		const struct str *keep_labels, size_t keep_count, struct profile *out,
 		struct err *e);
 
-	/* Which series, when: from an index where there is one. `choose` is called once, with all
-	 * locations that the picked series may have (or twice, when something is found damaged). */
+	/* Which series had a chosen location, and when: from an index if there is one. `choose` is
+	 * called once, with all locations that the picked series may have (or twice, when something
+	 * is found damaged). */
 	enum status (*where)(struct samples_view *v, const struct samples_query *q,
 		samples_choose_fn *choose, void *ctx, struct arena *a, struct samples_hit **out,
 		size_t *out_count, struct err *e);
 
-	/* Memory that the report takes for itself while it is made from the answer, so many bytes
-	 * in all until the view is closed; NULL: it is not counted. E_LIMIT: more than a query may
-	 * take; E_UNAVAILABLE: others have it. */
+	/* Counts the memory that a report takes while it is made from the answer: `bytes` in all,
+	 * until the view is closed. NULL: it is not counted. E_LIMIT: more than a query may take;
+	 * E_UNAVAILABLE: others use it. */
 	enum status (*hold)(struct samples_view *v, uint64_t bytes, struct err *e);
 };
 

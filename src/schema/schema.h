@@ -3,7 +3,7 @@
  * schema: the messages and services that firn speaks, as tables: JSON and reflection come from
  * them.
  *
- * Layer 2 (may use base, pb). Constants only. The build makes them of the files in proto/
+ * Layer 2 (may use base, pb). Constants only. The build makes them from the files in proto/
  * (tools/proto.py), each of which names the source of its numbers. A new service: its file there,
  * with the table's name in a comment, a line in meson.build, and one here.
  */
@@ -27,7 +27,7 @@ extern const struct pb_service schema_pyroscope_vcs;
 extern const struct pb_service schema_pyroscope_adhoc;
 extern const struct pb_service schema_pyroscope_debuginfo;
 extern const struct pb_service schema_otlp_profiles_service;
-/* Without what the items hold. */
+/* These tables leave out the contents of the items. */
 extern const struct pb_service schema_otlp_trace_service;
 extern const struct pb_service schema_otlp_logs_service;
 extern const struct pb_service schema_otlp_metrics_service;

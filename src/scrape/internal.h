@@ -21,7 +21,7 @@
 #define SCRAPE_SOURCES_MAX 64 /* of a job */
 #define SCRAPE_PARAMS_MAX 32
 #define SCRAPE_FOUND_MAX 100000u               /* addresses that one discovery found */
-#define SCRAPE_GROUPS_BYTES ((size_t)16 << 20) /* of what one discovery found */
+#define SCRAPE_GROUPS_BYTES ((size_t)16 << 20) /* of the groups that one discovery found */
 
 /* ---- config.c ---- */
 
@@ -38,13 +38,14 @@ struct scrape_profile {
 enum scrape_source_kind { SCRAPE_STATIC, SCRAPE_FILE, SCRAPE_HTTP, SCRAPE_MODULE };
 
 struct scrape_group {
-	const struct conf_node *targets;     /* a list of texts */
-	const struct conf_node *labels;      /* a map; NULL */
-	const char *meta_name, *meta_value;  /* one label more, or NULL */
-	const struct discover_target *found; /* a module's: all that is known; NULL */
+	const struct conf_node *targets;    /* a list of texts */
+	const struct conf_node *labels;     /* a map; NULL */
+	const char *meta_name, *meta_value; /* one more label, or NULL */
+	const struct discover_target
+		*found; /* from a module: all that is known of the target; NULL */
 };
 
-/* Where targets come from. What it found is replaced as a whole. */
+/* A source of targets. Its targets are always replaced as a whole. */
 struct scrape_source {
 	enum scrape_source_kind kind;
 	const char *files[16]; /* patterns */
@@ -53,7 +54,7 @@ struct scrape_source {
 	struct client_config client;
 	int64_t refresh_ns;
 	struct discover *discover; /* of SCRAPE_MODULE, owned */
-	uint64_t settings;         /* hash of what the file says of it */
+	uint64_t settings;         /* hash of its settings in the file */
 	/* source.c's */
 	uint64_t seen; /* hash of the files' stamps, or of the answer */
 	struct arena arena;
@@ -64,7 +65,7 @@ struct scrape_source {
 	bool runs;
 	int wake_fd;
 	struct scrape *pool;
-	char problem[ERR_TEXT_MAX]; /* its last failure, told once; under the pool's lock */
+	char problem[ERR_TEXT_MAX]; /* its last failure, logged once; under the pool's lock */
 };
 
 struct scrape_job {
@@ -81,7 +82,7 @@ struct scrape_job {
 	struct relabel *rules;
 	struct scrape_source sources[SCRAPE_SOURCES_MAX];
 	uint32_t source_count;
-	uint64_t settings; /* hash of all but what finds targets */
+	uint64_t settings; /* hash of all settings but those that find targets */
 };
 
 struct scrape_config {
@@ -118,10 +119,11 @@ struct scrape_target {
 	int64_t last_ns, next_ns, took_ns;
 	enum scrape_health health;
 	char error[ERR_TEXT_MAX];
-	bool told_bad; /* the lock's too: what was told last, and when (monotonic, 0: never) */
+	bool told_bad; /* under the lock too: what was logged last, and when (monotonic, 0: never)
+			*/
 	int64_t told_ns;
 };
-/* *out NULL: there is nothing left of it. E_INVALID: no target that could be scraped. */
+/* *out NULL: relabelling left nothing of it. E_INVALID: it is no target that could be scraped. */
 NODISCARD enum status scrape_target_make(struct scrape_config *c, const struct scrape_job *job,
 	const struct scrape_profile *profile, const struct scrape_group *g, struct str address,
 	struct scrape_target **out, struct err *e);
@@ -133,8 +135,9 @@ NODISCARD enum status scrape_target_start(struct scrape_target *t, struct err *e
 /* scrape_target_stop() may be called for many before the first is joined. */
 void scrape_target_wake(struct scrape_target *t);
 void scrape_target_join(struct scrape_target *t);
-/* The moment behind `last_ns` (0: there was none), which may be past by less than an interval.
- * Where it is further away, the clock was set or scraping took too long: the next one by `key`. */
+/* The moment of the next scrape after `last_ns` (0: there was none); it may be past by less than an
+ * interval. If it is further away, because the clock was set or scraping took too long, the next
+ * moment is chosen by `key`. */
 int64_t scrape_moment(uint64_t key, int64_t interval_ns, int64_t last_ns, int64_t now_ns);
 /* Whether to log how a scrape went; the answer is remembered. A lasting failure is logged once, and
  * a target that comes and goes at most once every SCRAPE_TOLD_NS. now_ns: monotonic. */
@@ -153,13 +156,13 @@ struct scrape {
 	void *forward_ctx;
 	scrape_told_fn *told;
 	struct scrape_metrics metrics;
-	struct lock lock; /* of all below */
+	struct lock lock; /* guards all below */
 	struct scrape_config *config;
 	struct os_stamp stamp;
 	VEC(struct scrape_target *) targets; /* NULL only within sync_targets() */
-	bool changed;                        /* a discovery found something else */
-	char problem[ERR_TEXT_MAX];          /* sync_targets()'s: with a target, told once */
-	struct lock reload_lock;             /* one reload at a time; taken before `lock` */
+	bool changed;                        /* a discovery found other targets */
+	char problem[ERR_TEXT_MAX]; /* sync_targets()'s problem with a target, logged once */
+	struct lock reload_lock;    /* one reload at a time; taken before `lock` */
 	pthread_t thread;
 	bool runs;
 	int wake_fd;
@@ -168,12 +171,12 @@ struct scrape {
 
 /* ---- source.c ---- */
 
-/* Reads the files of a source again where one has changed. What is wrong stays in its `problem`,
- * and the last targets stay. */
+/* Reads the files of a source again if one has changed. On an error `problem` says why, and the
+ * last targets stay. */
 void scrape_source_look(struct scrape *x, struct scrape_source *s);
 void scrape_sources_start(struct scrape *x, struct scrape_config *c);
 void scrape_sources_stop(struct scrape_config *c); /* NULL is fine */
-/* Targets that a source has found stay until the same source of the new configuration has its first
+/* Targets that a source has found stay until the same source in the new configuration has its first
  * answer. */
 void scrape_sources_hand_on(struct scrape_config *from, struct scrape_config *to);
 const char *scrape_source_key(const struct scrape_source *s); /* "dns_sd_configs" */

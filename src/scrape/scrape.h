@@ -43,11 +43,11 @@ struct scrape_label {
 	const char *name, *value;
 };
 struct scrape;
-/* SCRAPE_CONFIG: what came of reading a changed file. SCRAPE_TARGETS: why targets could not be
- * found out, or an address is none, when that is another reason than before. SCRAPE_FAILS: a target
- * gives no profile, and gave one before or is new; SCRAPE_WORKS: it gives profiles again. Of all
- * profiles of a server once, and of one target at most every SCRAPE_TOLD_NS; `e` names it. Called
- * by several threads. */
+/* SCRAPE_CONFIG: the result of reading a changed file. SCRAPE_TARGETS: why targets could not be
+ * found, or an address is invalid, if the reason has changed. SCRAPE_FAILS: a target gives no
+ * profile, and gave one before or is new; SCRAPE_WORKS: it gives profiles again. These two come
+ * once for all profiles of a server, and for one target at most every SCRAPE_TOLD_NS; `e` names it.
+ * Called by several threads. */
 enum scrape_news { SCRAPE_CONFIG, SCRAPE_TARGETS, SCRAPE_FAILS, SCRAPE_WORKS };
 #define SCRAPE_TOLD_NS ((int64_t)60 * 1000000000)
 typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err *e);
@@ -55,9 +55,9 @@ typedef void scrape_told_fn(enum scrape_news of, enum status s, const struct err
  * E_INVALID: what is wrong with the file, and where. */
 NODISCARD enum status scrape_start(const char *path, struct ingest_inlet *inlet,
 	scrape_told_fn *told, struct scrape **out, struct err *e);
-/* The same, but each profile goes to `forward` as it was fetched (with keep_sample_type: what is
- * kept of it), when it is one. Called by several threads; a status but OK is the scrape's. It ends
- * with E_CANCELED once `wake_fd` can be read: a reload that ends the target waits for it. */
+/* The same, but each valid profile goes to `forward` as it was fetched (with keep_sample_type: only
+ * the kept types). It is called by several threads; a status but OK is the scrape's error. It must
+ * end with E_CANCELED once `wake_fd` can be read: a reload that ends the target waits for it. */
 typedef enum status scrape_forward_fn(void *ctx, const struct scrape_label *labels, size_t count,
 	const char *name, struct str pprof, int wake_fd, struct err *e);
 NODISCARD enum status scrape_start_forwarding(const char *path, scrape_forward_fn *forward,
@@ -65,12 +65,12 @@ NODISCARD enum status scrape_start_forwarding(const char *path, scrape_forward_f
 /* Reads the file again, as it also does by itself when it has changed. A wrong file changes
  * nothing. Targets that stay as they were go on undisturbed. */
 NODISCARD enum status scrape_reload(struct scrape *x, struct err *e);
-/* From then on a changed file has to pass `check` as well, which judges the rest of the file. */
+/* From then on `check` checks the rest of a changed file, too. */
 typedef enum status scrape_check_fn(const char *path, struct err *e);
 void scrape_check_by(struct scrape *x, scrape_check_fn *check);
 void scrape_stop(struct scrape *x); /* NULL is fine */
 void scrape_write_metrics(struct scrape *x, struct buf *out);
-/* What is wrong with scrape_configs, without starting anything; `list` may be NULL. */
+/* Checks scrape_configs without starting anything; `list` may be NULL. */
 struct conf_node;
 NODISCARD enum status scrape_check(const struct conf_node *list, struct err *e);
 
@@ -88,15 +88,15 @@ struct scrape_view {
 	enum scrape_health health;
 	bool dropped; /* by relabelling: it is not scraped */
 };
-/* For each target, by job; they are locked meanwhile. */
+/* Calls fn for each target, by job; they are locked meanwhile. */
 typedef void scrape_view_fn(void *ctx, const struct scrape_view *v);
 void scrape_each(struct scrape *x, scrape_view_fn *fn, void *ctx);
 
 struct scrape_discovery {
 	const char *job, *key; /* key: "dns_sd_configs" */
 	const char *error;     /* of the last try; "": it went well, or there was none yet */
-	size_t found;          /* addresses that it tells */
+	size_t found;          /* addresses that it found */
 };
-/* For each discovery, by job; they are locked meanwhile. */
+/* Calls fn for each discovery, by job; they are locked meanwhile. */
 typedef void scrape_discovery_fn(void *ctx, const struct scrape_discovery *d);
 void scrape_each_discovery(struct scrape *x, scrape_discovery_fn *fn, void *ctx);

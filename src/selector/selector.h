@@ -54,8 +54,8 @@ void selector_write(struct buf *out, const struct selector *s);
 /* ---- filters: which stacks, and which frames of them ----
  *
  * A condition is about one frame. Texts are compared without regard to the case of ASCII letters,
- * but by FILTER_IS and FILTER_MATCHES, which see it.
- */
+ * except by FILTER_IS and FILTER_MATCHES.
+ * */
 
 /* Conditions of all filters of one query. */
 #define FILTER_CONDITIONS_MAX 64
@@ -67,7 +67,7 @@ enum filter_field {
 	FILTER_FILE,        /* the source file */
 	FILTER_ADDRESS,
 	FILTER_LINE,
-	FILTER_SHOWN /* what people read: the function, else file and address */
+	FILTER_SHOWN /* the name that people see: the function, else file and address */
 };
 enum filter_op {
 	FILTER_EQ,
@@ -88,7 +88,8 @@ struct filter_condition {
 	uint64_t number;     /* FILTER_ADDRESS, FILTER_LINE: with EQ and NE only */
 	struct regex *regex; /* of FILTER_MATCHES: by filter_condition_compile() */
 };
-/* Nothing for a condition without a regular expression. E_INVALID: its text is none. */
+/* Does nothing for a condition without a regular expression. E_INVALID: its text is no regular
+ * expression. */
 NODISCARD enum status filter_condition_compile(struct filter_condition *c, struct err *e);
 void filter_condition_deinit(struct filter_condition *c);
 

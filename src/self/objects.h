@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* self's own: the files that this process runs code of. */
+/* self's own: the files whose code this process runs. */
 #pragma once
 
 #include "profile/profile.h"
@@ -13,7 +13,7 @@ struct objects {
 	} v[OBJECTS_MAX];
 	uint32_t count;
 };
-/* Mappings of all of them, in the profile too. */
+/* Finds all of them, and adds their mappings to the profile. */
 NODISCARD enum status objects_find(struct objects *o, struct profile *p, struct err *e);
 /* NULL: none. */
 const struct object *objects_of(const struct objects *o, uint64_t address);

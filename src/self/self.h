@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * self: profiles of this process, by itself: where its threads spend the CPU's time, and what
- * malloc holds. For a process that no agent profiles, or whose operator may only ask over HTTP.
+ * self: profiles of this process, made by itself: where its threads spend CPU time, and how much
+ * memory malloc has. For a process that no agent profiles, or whose operator has only HTTP.
  *
  * Layer 3 (may use base, os, profile). CPU: each thread has a timer over its own CPU time (POSIX
  * timers; 100 signals a second of it), whose signal notes the stack. Threads that begin meanwhile
- * are found within SELF_LOOK_NS. What runs in a system call that nothing interrupts is noted where
- * it returns. Frames are addresses with the mapping and build id of their file: names are the
- * reader's business, as for any program that is not Go.
+ * are found within SELF_LOOK_NS. Time in a system call that cannot be interrupted is noted where
+ * the call returns. Frames are addresses with the mapping and build id of their file: the reader
+ * adds names, as for any program that is not Go.
  *
- * Memory: malloc says how much is in use, how much it keeps free and how much it mapped, and not
- * which code asked for it: there are no stacks in it, and none are made up.
+ * Memory: malloc says how much is in use, how much it keeps free and how much it mapped, but not
+ * which code asked for it, so the profile has no real stacks.
  */
 #pragma once
 
@@ -24,7 +24,7 @@
 #define SELF_SECONDS_MAX 300
 #define SELF_BYTES_MAX ((size_t)64 << 20) /* of a profile */
 
-/* One at a time in a process. E_EXISTS: another one is under way. */
+/* Only one at a time in a process. E_EXISTS: another one is running. */
 struct self_cpu;
 NODISCARD enum status self_cpu_start(struct self_cpu **out, struct err *e);
 /* Takes the samples that the threads have written since the last call, and finds new threads. To be

@@ -3,8 +3,8 @@
  * stacktext: stacks as other tools write them in text: folded ("main;f;g 12", flamegraph.pl's) and
  * what `perf script` prints.
  *
- * Layer 2 (may use base, profile). Not of our making and not of one version: lines that say nothing
- * of a stack are counted and left out, a text without any stack is E_INVALID.
+ * Layer 2 (may use base, profile). The texts come from many tools and versions: lines without a
+ * stack are counted and left out, a text without any stack is E_INVALID.
  */
 #pragma once
 
@@ -15,11 +15,11 @@
 
 enum stacktext_format { STACKTEXT_NONE, STACKTEXT_FOLDED, STACKTEXT_PERF };
 
-/* By the beginning. NONE: this is no text. */
+/* Guesses by the beginning. NONE: this is no text. */
 enum stacktext_format stacktext_guess(struct str bytes);
 
 struct stacktext_stats {
-	uint64_t lines;         /* with a stack, or of one */
+	uint64_t lines;         /* lines with a stack, or with a part of one */
 	uint64_t skipped;       /* others that are neither empty nor comments */
 	uint64_t first_skipped; /* line, from 1 on */
 };

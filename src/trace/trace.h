@@ -3,8 +3,8 @@
  * trace: traces of firn's own requests, sent to a collector by OTLP.
  *
  * Layer 4 (may use base, os, pb, fetch, net). Thread safe. trace_add() never waits: spans lie in a
- * queue, which a thread of its own sends every TRACE_EVERY_NS. What does not fit, and a batch that
- * the collector does not take, is dropped and counted.
+ * queue, which a thread of its own sends every TRACE_EVERY_NS. Spans that do not fit, and a batch
+ * that the collector does not accept, are dropped and counted.
  * Source: OTLP 1.x, opentelemetry/proto/collector/trace/v1; W3C Trace Context, level 1.
  */
 #pragma once
@@ -45,16 +45,16 @@ struct trace_metrics {
 	TRACE_METRICS(METRIC_FIELD)
 };
 
-/* It began to fail, or (OK) works again; called by the thread. */
+/* Called by the thread when sending begins to fail, or (OK) works again. */
 typedef void trace_told_fn(enum status s, const struct err *e);
 
 struct trace;
-/* Texts of the configuration outlive it. E_INVALID: no address. */
+/* Texts of the configuration must outlive it. E_INVALID: no address. */
 NODISCARD enum status trace_open(
 	const struct trace_config *c, trace_told_fn *told, struct trace **out, struct err *e);
-/* Breaks off the call that is under way, sends what waits within TRACE_LAST_TIMEOUT_NS, and ends;
- * NULL is fine. */
+/* Breaks off the running call, sends the waiting spans within TRACE_LAST_TIMEOUT_NS, and ends; NULL
+ * is fine. */
 void trace_close(struct trace *t);
-/* Does nothing where the request belongs to a trace that is not sampled. */
+/* Does nothing if the request belongs to a trace that is not sampled. */
 void trace_add(struct trace *t, const struct trace_span *span);
 void trace_write_metrics(struct trace *t, struct buf *out); /* NULL: nothing */

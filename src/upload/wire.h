@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* wire: what a server of debug files answers. Bytes in, no I/O. Private to upload/. */
+/* wire: decodes the answers of a server of debug files. Bytes in, no I/O. Private to upload/. */
 #pragma once
 
 #include "upload/upload.h"

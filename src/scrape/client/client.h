@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client: how a server is spoken to that is scraped or tells of targets: the keys of Prometheus'
+ * client: how to talk to a server that is scraped or that lists targets: the keys of Prometheus'
  * HTTP client (basic_auth, authorization, oauth2, tls_config, proxies, headers), and a fetch made
- * of them.
+ * from them.
  *
  * Layer 6. A configuration is read once and then used by any number of threads; each has a fetch of
  * its own. Source: https://prometheus.io/docs/prometheus/latest/configuration/configuration/
@@ -30,7 +30,7 @@ struct client_proxy {
 	const char *url, *no_proxy;
 };
 struct client_oauth2;
-/* Texts are the document's, which outlives it. */
+/* Texts are the document's, which must outlive it. */
 struct client_config {
 	const char *username, *username_file, *password, *password_file;
 	const char *auth_type, *credentials, *credentials_file;
@@ -71,7 +71,7 @@ struct client_config {
 	}
 conf_field_fn client_read_basic, client_read_authorization, client_read_oauth2, client_read_tls,
 	client_read_headers, client_read_proxy;
-/* What is wrong with it as a whole; `n` is where. */
+/* Checks the configuration as a whole; `n` is its place for errors. */
 NODISCARD enum status client_check(
 	const struct client_config *c, const struct conf_node *n, struct err *e);
 void client_deinit(struct client_config *c);
@@ -79,11 +79,11 @@ void client_deinit(struct client_config *c);
 /* address: NULL: each call names its whole URL. */
 NODISCARD enum status client_open(
 	const struct client_config *c, const char *address, struct fetch **out, struct err *e);
-/* Puts the headers of this moment into it: files are read again, a token that ends soon is replaced
+/* Sets the current headers in `f`: files are read again, and a token that ends soon is replaced
  * (E_CANCELED once `wake_fd` can be read meanwhile; -1: none). */
 NODISCARD enum status client_present(
 	const struct client_config *c, struct fetch *f, int wake_fd, struct err *e);
-/* The server said 401: the next client_present() asks for another token. */
+/* To be called when the server answered 401: the next client_present() gets another token. */
 void client_refused(const struct client_config *c);
 
 /* ---- oauth2.c ---- */

@@ -2,7 +2,7 @@
 /*
  * aws: requests to Amazon's services: where the keys come from, and a signed call.
  *
- * Layer 6, of discover. A session is of one run and one thread. The keys come from the first of
+ * Layer 6, of discover. A session is for one run and one thread. The keys come from the first of
  * these that has any, as in Amazon's SDKs: the configuration; AWS_ACCESS_KEY_ID,
  * AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN; AWS_WEB_IDENTITY_TOKEN_FILE and AWS_ROLE_ARN; a
  * profile of the file of credentials (AWS_SHARED_CREDENTIALS_FILE, ~/.aws/credentials); the
@@ -39,12 +39,12 @@ struct aws_session {
 	struct fetch *metadata; /* opened when it is needed */
 };
 
-/* `client` is how services are spoken to. */
+/* `client`: how to talk to the services. */
 NODISCARD enum status aws_session_open(const struct aws_config *c,
 	const struct client_config *client, const struct discover_run *run, struct aws_session *out,
 	struct err *e);
 void aws_session_close(struct aws_session *x); /* wipes the keys; also one that did not open */
-/* Where a service is in the session's region. */
+/* The URL of a service in the session's region. */
 void aws_url(const struct aws_session *x, const char *service, char out[AWS_URL_BYTES]);
 /* POSTs a form to `url`, signed for `service` ("ec2"); the answer's tree lies in `a`. Any HTTP
  * status but 200 is an error with the service's own code and message. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * discover: where targets are, asked of a service that knows: a module for each, with the name, the
- * keys and the __meta_ labels that it has in Prometheus (NAME_sd_configs).
+ * discover: asks services where targets are. There is a module for each kind of service, with the
+ * name, the keys and the __meta_ labels that it has in Prometheus (NAME_sd_configs).
  *
  * Layer 6. A configuration is read once; discover_find() may then be called by one thread at a time
- * and asks for all targets anew. Answers are read within the limits below; what passes them, or
- * does not make sense, is an error, and the caller keeps what it had.
+ * and asks for all targets anew. An answer beyond the limits below, or one that makes no sense, is
+ * an error, and the caller keeps the targets that it had.
  * Source: https://prometheus.io/docs/prometheus/latest/configuration/configuration/
  */
 #pragma once
@@ -61,7 +61,7 @@ struct discover_kind {
 	int64_t refresh_ns;
 	const struct conf_field *fields;
 	void (*begin)(struct discover *d); /* puts defaults in; NULL: all is 0 */
-	/* Refuses what does not make sense; `n` is where. */
+	/* Refuses settings that make no sense; `n` is their place for errors. */
 	enum status (*check)(struct discover *d, const struct conf_node *n, struct err *e);
 	enum status (*find)(struct discover *d, const struct discover_run *run,
 		struct discover_found *out, struct err *e);
@@ -85,7 +85,7 @@ NODISCARD enum status discover_find(struct discover *d, const struct discover_ru
 	{ "refresh_interval", conf_field_duration, offsetof(struct discover, refresh_ns), NULL }, \
 		CLIENT_FIELDS(offsetof(struct discover, client))
 
-/* Labels that are being gathered. Texts are copied when they are kept. */
+/* Labels of a target that is being made. Texts are copied when they are kept. */
 struct discover_draft {
 	struct arena *arena;
 	struct discover_label v[DISCOVER_LABELS_MAX];
@@ -95,28 +95,28 @@ struct discover_draft {
 void discover_draft_begin(struct discover_draft *d, struct discover_found *f);
 /* name: a literal. An empty value is no label. */
 void discover_put(struct discover_draft *d, const char *name, struct str value);
-/* `prefix` and a key from another service, in which all but letters, digits and '_' becomes '_'. */
+/* Adds a label whose name is `prefix` and a service's key, in which '_' replaces all but letters
+ * and digits. */
 void discover_put_key(
 	struct discover_draft *d, const char *prefix, struct str key, struct str value);
-/* The same of each text of a map; NULL is fine. */
+/* The same for each text of a map; NULL is fine. */
 void discover_put_map(struct discover_draft *d, const char *prefix, const struct conf_node *map);
 void discover_put_number(struct discover_draft *d, const char *name, uint64_t value);
-/* Drops what was gathered since then; discover_draft_back(d, 0) drops all. */
+/* Drops all labels but the first `count`; discover_draft_back(d, 0) drops all. */
 static inline void discover_draft_back(struct discover_draft *d, uint32_t count)
 {
 	d->count = count;
 }
 /* The draft as labels that targets share; NULL: no memory. */
 const struct discover_labels *discover_keep(struct discover_draft *d, struct discover_found *f);
-/* One target more, with what is in the draft. E_LIMIT: too many. */
+/* Adds a target with the labels of the draft. E_LIMIT: too many. */
 NODISCARD enum status discover_add(struct discover_found *f, struct str address,
 	const struct discover_labels *shared, struct discover_draft *d, struct err *e);
 /* "HOST:PORT", with brackets around an address of IPv6; in `a`, NULL: no memory. */
 const char *discover_join(struct arena *a, struct str host, struct str port);
 
 /* GETs JSON: `target` is a whole URL, or a path where `f` has an address. The answer's tree lies in
- * `a`. Any HTTP status but 200 is an error that says it.
- * `without` as in conf_json_parse(). */
+ * `a`. Any HTTP status but 200 is an error that names it. `without` as in conf_json_parse(). */
 NODISCARD enum status discover_get(const struct discover *d, const struct discover_run *run,
 	struct fetch *f, const char *target, const char *const *without, struct arena *a,
 	const struct conf_node **out, struct err *e);
@@ -129,7 +129,7 @@ struct discover_search {
 	struct fetch *fetch;
 	struct discover_found *out;
 	struct discover_draft draft;
-	struct arena list;    /* for the answers about everything */
+	struct arena list;    /* for the answer that lists all services */
 	struct arena service; /* for the answer about one service */
 	uint32_t services;    /* that were asked for */
 };
@@ -144,11 +144,11 @@ struct discover_registry {
 	/* Asks for the list of a service's instances, which lies in x->service. */
 	enum status (*ask)(struct discover_search *x, struct str service,
 		const struct conf_node **out, struct err *e);
-	/* Adds the target that an instance is. */
+	/* Adds an instance as a target. */
 	enum status (*add)(struct discover_search *x, struct str service,
 		const struct conf_node *instance, struct err *e);
 };
-/* All instances of one service more. A failure names it. E_LIMIT: too many services. */
+/* Adds all instances of one more service. Errors name the service. E_LIMIT: too many services. */
 NODISCARD enum status discover_service(struct discover_search *x, const struct discover_registry *r,
 	struct str service, struct err *e);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dns' own: settings, and what is read of an answer. Source: RFC 1035; RFC 2782 (SRV). */
+/* dns' own: settings, and the parser of answers. Source: RFC 1035; RFC 2782 (SRV). */
 #pragma once
 
 #include <netinet/in.h>
@@ -15,6 +15,7 @@ struct dns {
 	struct sockaddr_in server; /* tests': asked in place of the host's; port 0: none */
 };
 
-/* Targets of the records of this type in an answer; aliases are passed over. E_INVALID: not DNS. */
+/* Adds the records of this type in an answer as targets; aliases are skipped. E_INVALID: not DNS.
+ */
 NODISCARD enum status dns_answer_parse(struct str message, struct str name, int type, uint64_t port,
 	struct discover_found *out, struct err *e);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubernetes' own: how the API server is reached, and labels of its objects. */
+/* kubernetes' own: access to the API server, and labels of its objects. */
 #pragma once
 
 #include "scrape/discover/discover.h"
@@ -15,7 +15,7 @@ enum kubernetes_role {
 	KUBERNETES_ENDPOINTS,
 	KUBERNETES_ENDPOINTSLICE,
 	KUBERNETES_INGRESS,
-	KUBERNETES_NAMESPACE, /* is looked up, and no role of targets */
+	KUBERNETES_NAMESPACE, /* only looked up; not a role of targets */
 	KUBERNETES_ROLES
 };
 
