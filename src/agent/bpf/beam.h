@@ -11,7 +11,7 @@
  * frame pointer (+JPperf true), which lies in the same stack. So it is read word by word, with
  * frame pointers or without.
  *
- * The structure is in r13, which functions in C save. It is believed where it has a heap: its
+ * The structure is in r13, which functions in C save. It is accepted if it has a heap: its
  * beginning, its end, another word, and its size, which must be the distance of the two.
  *
  * Source: Erlang/OTP, erts/emulator/beam/erl_process.h, jit/x86/beam_asm.hpp.
@@ -27,7 +27,7 @@
 #define BEAM_HEAP_END 1
 #define BEAM_HEAP_SIZE 3
 #define BEAM_HEAP_WORDS_MAX (1ULL << 36)
-/* Words of the stack that are looked at in a step. */
+/* Words of the stack that a step reads. */
 #define BEAM_STACK_WORDS 16
 #define BEAM_TAG 3
 /* Behind a call of a function in C: where r12 or r13 gives the stack pointer back. */
@@ -37,8 +37,8 @@
 /* Words below that call's return address: registers that the function has saved. */
 #define BEAM_SAVED_WORDS 20
 
-/* In w->code: scopes is where the process' heap begins, metadata where it ends, 0: not known;
- * root what makes a frame of an address in this mapping, from `from` on. */
+/* In w->code: `scopes` is where the process' heap begins, `metadata` where it ends (0: not known);
+ * `root` is what makes a frame of an address in this mapping, from `from` on. */
 
 static __always_inline int beam_is_met(const struct walk *w)
 {
@@ -46,7 +46,7 @@ static __always_inline int beam_is_met(const struct walk *w)
 	return r && r->kind == RUNTIME_BEAM;
 }
 
-/* Code that was made: it is looked at next. */
+/* The walk is in code that was made, which is the next stage. */
 static __always_inline int beam_begin(struct walk *w, const struct mapping *m, __u64 address)
 {
 	__u64 frame = (__u64)FRAME_FILE_ADDRESS << FRAME_FILE_SHIFT | (address & FRAME_OFFSET_MASK);
@@ -90,8 +90,8 @@ __noinline int beam_process(__u64 process)
 	return 0;
 }
 
-/* Of the process of a function in C that was called from here: what it has saved, or what is still
- * in the register. Two that differ are none. */
+/* The process for which a function in C was called from here: the function has saved it, or it is
+ * still in the register. If the two differ, there is none. */
 __noinline __u64 beam_caller(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -112,7 +112,7 @@ __noinline __u64 beam_caller(__u32 zero)
 	return found;
 }
 
-/* Where the structure has the stack pointer that is taken back behind `pc`; 0: nowhere. */
+/* Where in the structure the stack pointer is that the code behind `pc` reads back; 0: nowhere. */
 static __always_inline __u32 beam_stop_at(struct runtime_scratch *s, __u64 pc)
 {
 	__u8 *b = (__u8 *)s->block;
@@ -153,7 +153,7 @@ __noinline int beam_enter(__u32 zero)
 	return 1;
 }
 
-/* To the next return address; one in another mapping is looked up. */
+/* Goes to the next return address; one in another mapping is looked up. */
 static __always_inline int beam_next(struct walk *w, struct runtime_scratch *s)
 {
 	__u64 end = w->code.metadata, at = w->sp;

@@ -5,7 +5,7 @@
  * A thread's g is the goroutine that runs, or that of the scheduler; its m knows the goroutine
  * either way. In Go's own code g is in r14, too. The goroutine's labels are a slice of pairs of
  * strings from Go 1.24 on, and a map before. Their texts are copied; their hash is the number of
- * the set, by which it is told like a function of a runtime: with the first sample that has it.
+ * the set, which is sent like a function of a runtime: with the first sample that has it.
  */
 #pragma once
 
@@ -139,7 +139,7 @@ static __always_inline __u64 go_goroutine(const struct walk *w, const struct go_
 	return found ? found : go_current(l, w->go_g);
 }
 
-/* Sends the labels that were gathered, unless that was done before. */
+/* Sends the labels that were collected, unless that was done before. */
 static __always_inline void go_tell(
 	struct walk *w, const struct runtime_record *r, struct go_scratch *s, __u64 count)
 {

@@ -5,18 +5,18 @@
  * Its code lies in memory without a file: hotspot_process.h finds where. hotspot_method.h names
  * methods.
  *
- * Java frames are frames of the machine's own stack, and nothing gives way to them. Each code heap
+ * Java frames are frames of the machine's own stack, and replace no native frames. Each code heap
  * has a map that leads from an address to its CodeBlob: a compiled method, the interpreter, or a
- * stub. A compiled method has a fixed frame but where it is set up and taken down, which is told by
- * the instructions there. The interpreter's frames have a frame pointer, and Method and bytecode
- * below it.
+ * stub. A compiled method has a frame of fixed size, except where it is set up and taken down; the
+ * instructions there show how much of it exists. The interpreter's frames have a frame pointer, and
+ * Method and bytecode below it.
  *
- * A compiled method holds others that were put into it: its table of places (PcDesc) leads from
- * the address to a chain of scopes, each with its Method and bytecode, and each becomes a frame.
- * The frames of a return address are kept, by process and address.
+ * A compiled method may have others inlined into it: its table of places (PcDesc) leads from the
+ * address to a chain of scopes, each with its Method and bytecode, and each becomes a frame. The
+ * frames of a return address are kept, by process and address.
  *
- * Source: OpenJDK, src/hotspot/share/code/{codeBlob,nmethod,pcDesc,debugInfo}.hpp,
- * memory/heap.hpp, oops/{method,constMethod,constantPool,symbol}.hpp, utilities/unsigned5.hpp,
+ * Source: OpenJDK, src/hotspot/share/code/{codeBlob,nmethod,pcDesc,debugInfo}.hpp, memory/heap.hpp,
+ * oops/{method,constMethod,constantPool,symbol}.hpp, utilities/unsigned5.hpp,
  * cpu/x86/frame_x86.hpp.
  */
 #pragma once
@@ -41,9 +41,9 @@ enum hotspot_frame_word {
 	HOTSPOT_FRAME_FP = 8,
 	HOTSPOT_FRAME_RETURN = 9,
 };
-/* A frame of the interpreter is smaller than this, and so is what a leaf has pushed. */
+/* A frame of the interpreter is smaller than this, and so are the bytes that a leaf has pushed. */
 #define HOTSPOT_FRAME_BYTES_MAX (1 << 20)
-/* In the frame of the stub that C++ calls Java by: where the caller's rbx is. */
+/* In the frame of the stub by which C++ calls Java: where the caller's rbx is. */
 #define HOTSPOT_CALL_STUB_BX (-56)
 #define HOTSPOT_STUB_BYTES 48
 /* The first eight bytes of a blob's name. */
@@ -107,8 +107,8 @@ static __always_inline enum stack_end hotspot_lost(struct walk *w, const struct 
 
 /* ---- the interpreter ---- */
 
-/* A method's frame is not there yet: the Method is in rbx, and the return address on the stack or
- * already taken from it. */
+/* For a method whose frame is not there yet: the Method is in rbx, and the return address on the
+ * stack or already taken from it. */
 static __always_inline enum stack_end hotspot_enter(struct walk *w, const struct runtime_record *r)
 {
 	__u64 pc = 0, sp = w->sp;
@@ -184,7 +184,7 @@ __noinline __u64 hotspot_blob(__u64 address)
 	return 0;
 }
 
-/* How much of the frame of a compiled method is there. */
+/* How much of the frame of a compiled method exists. */
 enum hotspot_frame {
 	HOTSPOT_FRAME_WHOLE,
 	HOTSPOT_FRAME_NONE,     /* the return address is at sp */
@@ -192,8 +192,8 @@ enum hotspot_frame {
 	HOTSPOT_FRAME_RESERVED, /* whole, but rbp is still the caller's */
 };
 
-/* At the instruction that was interrupted: before the frame is complete, and after it was taken
- * down. `b`: the byte before the instruction, then 15 from there on. */
+/* How much there is at the interrupted instruction: before the frame is complete, and after it was
+ * taken down. `b`: the byte before the instruction, then 15 from there on. */
 static __always_inline enum hotspot_frame hotspot_frame_begins(const __u8 *b)
 {
 	if (b[1] == 0x48 && b[2] == 0x89 && (b[3] == 0x6c || b[3] == 0xac) && b[4] == 0x24)
@@ -242,7 +242,7 @@ static __always_inline enum stack_end hotspot_step_compiled(
 	return hotspot_to(w, pc, cfa, fp);
 }
 
-/* Halves what is left of the table of places. 1: there is nothing more to halve. */
+/* One step of a binary search in the table of places. 1: the search is done. */
 __noinline int hotspot_place_step(__u32 zero)
 {
 	struct hotspot_scratch *h = bpf_map_lookup_elem(&hotspot_scratches, &zero);
@@ -297,7 +297,7 @@ static __always_inline void hotspot_find_scope(struct walk *w, const struct hots
 	w->code.scope = h->place_scope;
 }
 
-/* ---- what return addresses lead to ---- */
+/* ---- frames kept for return addresses ---- */
 
 static __always_inline __u64 hotspot_kept_check(const struct hotspot_kept *k)
 {
@@ -311,7 +311,7 @@ static __always_inline __u64 hotspot_kept_check(const struct hotspot_kept *k)
 
 static __always_inline __u64 hotspot_kept_key(const struct walk *w, const struct hotspot_scratch *h)
 {
-	/* When functions are told again, frames are met again. */
+	/* When all functions are to be sent again, kept frames are not used. */
 	return hash_mix(hash_mix(h->process.key, settings.codes_epoch), w->pc) | 1;
 }
 
@@ -321,7 +321,7 @@ static __always_inline struct hotspot_kept *hotspot_kept_place(__u64 key)
 	return bpf_map_lookup_elem(&hotspot_kept_places, &place);
 }
 
-/* The frames of the return address at hand, if they are known, and to the caller. 0: they are not.
+/* Records the kept frames of the current return address, and goes to the caller. 0: none are kept.
  * Global: verified once. */
 __noinline int hotspot_use_kept(__u32 zero)
 {
@@ -349,7 +349,7 @@ __noinline int hotspot_use_kept(__u32 zero)
 	return h->kept.frame_words;
 }
 
-/* From here on the frames of the nmethod in h->blob, at `blob`, are to be kept. */
+/* From here on the frames of the nmethod in h->blob, at `blob`, will be kept. */
 static __always_inline void hotspot_begin_kept(const struct walk *w, const struct hotspot_layout *l,
 	struct hotspot_scratch *h, __u64 blob, __u32 frame_words)
 {
@@ -446,7 +446,7 @@ static __always_inline __u32 hotspot_number(struct hotspot_scratch *h)
 	return sum;
 }
 
-/* The frame of one scope, and from it to the one around it. */
+/* Records the frame of one scope, and goes to the scope around it. */
 static __always_inline void hotspot_scope(
 	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h)
 {
@@ -511,7 +511,7 @@ static __always_inline enum stack_end hotspot_barrier(
 	return STACK_END_NONE;
 }
 
-/* Stubs of all kinds: some have a frame of a size that is told, some a frame pointer, some none. */
+/* Stubs of all kinds: some have a frame of known size, some a frame pointer, some no frame. */
 static __always_inline enum stack_end hotspot_stub(
 	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h, __u64 blob)
 {
@@ -531,7 +531,7 @@ static __always_inline enum stack_end hotspot_stub(
 
 /* ---- */
 
-/* The frame at (pc, sp, fp), which lies in the code; and to its caller. */
+/* Records the frame at (pc, sp, fp), which lies in the code, and goes to its caller. */
 __noinline int hotspot_frame(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hotspot_method: from a Method of HotSpot to its number, and what is told of it: class and name,
- * file, and the table of lines, which lies behind the bytecodes.
+ * hotspot_method: from a Method of HotSpot to its number, and its event: class and name, file, and
+ * the table of lines, which lies behind the bytecodes.
  */
 #pragma once
 
@@ -33,7 +33,8 @@ static __always_inline __u64 hotspot_symbol(const struct hotspot_layout *l, __u6
 	return index ? runtime_word(pool + l->pool_size + (__u64)index * sizeof(__u64)) : 0;
 }
 
-/* The method whose ConstMethod was read to h->method: "class.method", file, table of lines. */
+/* Sends the method whose ConstMethod was read to h->method: "class.method", file, table of lines.
+ */
 static __always_inline void hotspot_tell(
 	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h, __u64 number)
 {
@@ -117,7 +118,7 @@ static __always_inline void hotspot_record_method(
 	struct walk *w, const struct runtime_record *r, __u64 number, __u64 position)
 {
 	struct hotspot_scratch *h = hotspot_scratch_here();
-	/* What was not told must be met again. */
+	/* If its name was not sent, the frames are not kept, so that it is found again. */
 	if (h && h->kept.key && (!number || !code_is_told(number)))
 		h->kept.key = 0;
 	if (number)

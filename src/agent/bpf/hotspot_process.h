@@ -4,7 +4,8 @@
  *
  * Its mappings are searched once for a library that holds HotSpot. The library's variables lead to
  * the code heaps and to the interpreter, which stay where they are: so they are kept, in
- * `hotspot_processes`. That a process has none is kept for a while, then it is asked again.
+ * `hotspot_processes`. If a process has none, that is kept for a while too, and then the process is
+ * searched again.
  */
 #pragma once
 
@@ -13,7 +14,7 @@
 
 #define HOTSPOT_HEAPS_MAX 3
 #define HOTSPOT_SEGMENT_SHIFT_MAX 16
-/* How long a process without HotSpot is not asked again, at first and at most. */
+/* How long a process without HotSpot is not searched again, at first and at most. */
 #define HOTSPOT_WAIT_NS 20000000ULL
 #define HOTSPOT_WAIT_MAX_NS 30000000000ULL
 
@@ -27,21 +28,22 @@ struct hotspot_heap {
 struct hotspot_process {
 	__u64 key;
 	__u64 record; /* 1 + index of the runtime_record; 0: it has no HotSpot */
-	__u64 build;  /* hash of that record, whose place may be given to another runtime */
+	__u64 build;  /* hash of that record, since its slot may be reused for another runtime */
 	__u64 shift;  /* log2 of a segment's bytes */
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
 	union {
-		__u64 call_stub_return; /* of HotSpot: the return address of what C++ calls */
+		__u64 call_stub_return; /* of HotSpot: the return address of the stub by which C++
+					   calls Java */
 		__u64 v8_root;          /* of V8: the address of its root variable */
 	};
-	/* Where it is told which address a virtual thread's first frame returns to, from the first
-	 * such thread on; 0: it is not. */
+	/* Where the address is to which a virtual thread's first frame returns, once there has been
+	 * such a thread; 0: not known. */
 	__u64 entry;
-	__u64 retry_ns; /* without HotSpot: when it is asked again, and how long that was */
+	__u64 retry_ns; /* without HotSpot: when it is searched again, and how long the wait is */
 	__u64 wait_ns;
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
-	__u64 check; /* of all before: two CPUs may have written at a time */
+	__u64 check; /* hash of all before: two CPUs may write at a time */
 };
 
 struct {
@@ -51,8 +53,8 @@ struct {
 	__type(value, struct hotspot_process);
 } hotspot_processes SEC(".maps");
 
-/* What a return address in a compiled method leads to: its frames, and how far its caller's frame
- * is. Kept, because to look for a place and to follow its scopes costs ten reads and more. */
+/* The frames of a return address in a compiled method, and the distance of its caller's frame. They
+ * are kept, because finding the place and following its scopes costs ten reads and more. */
 #define HOTSPOT_KEPT_FRAMES_MAX 12
 struct hotspot_kept {
 	__u64 key;  /* of the process and the address; 0: nothing is kept */
@@ -61,7 +63,7 @@ struct hotspot_kept {
 	__u32 frame_words;
 	__u64 count;
 	__u64 frames[HOTSPOT_KEPT_FRAMES_MAX];
-	__u64 check; /* of all before: two CPUs may have written at a time */
+	__u64 check; /* hash of all before: two CPUs may write at a time */
 };
 
 struct {
@@ -87,9 +89,10 @@ struct hotspot_scratch {
 	__u32 place_wanted, place_scope;
 	__u8 stream[32]; /* compressed numbers, and where the next is */
 	__u32 stream_at;
-	__u32 stream_base;        /* 1: no bytes of zero */
-	struct hotspot_kept kept; /* what is looked up, or is to be kept (its key is not 0) */
-	__u64 kept_from;          /* how many user frames there were before it */
+	__u32 stream_base; /* 1: no bytes of zero */
+	struct hotspot_kept
+		kept;    /* the kept frames found, or those to be kept (its key is not 0) */
+	__u64 kept_from; /* how many user frames there were before it */
 };
 
 struct {
@@ -145,13 +148,13 @@ static __always_inline __u64 hotspot_check(const struct hotspot_process *p)
 	return hash;
 }
 
-/* Does its code lie in memory without a file? */
+/* Does this runtime's code lie in memory without a file? */
 static __always_inline int runtime_makes_code(const struct runtime_record *r)
 {
 	return r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8 || r->kind == RUNTIME_BEAM;
 }
 
-/* 0: no record of such a runtime is there. */
+/* 0: there is no record of such a runtime. */
 static __always_inline __u64 hotspot_build(__u64 record)
 {
 	__u32 index = record - 1;
@@ -172,7 +175,7 @@ static __always_inline __u64 hotspot_process_key(const struct walk *w)
 	return key ? key : 1;
 }
 
-/* The mapping in the search's copy: is it of HotSpot's library, with its code? */
+/* Is the mapping in the search's copy the code of HotSpot's library? */
 static __always_inline int hotspot_is_library(
 	struct vma_search *s, struct hotspot_scratch *h, const struct vm_area_struct *vma)
 {
@@ -270,7 +273,7 @@ static __always_inline int hotspot_read_heap(const struct hotspot_layout *l,
 	       p->shift <= HOTSPOT_SEGMENT_SHIFT_MAX;
 }
 
-/* From the library's variables to the code. 0: the virtual machine is not that far yet. */
+/* Finds the code from the library's variables. 0: the virtual machine has not set them yet. */
 __noinline int hotspot_read_process(__u32 index)
 {
 	struct hotspot_scratch *h = hotspot_scratch_here();
@@ -305,7 +308,8 @@ __noinline int hotspot_read_process(__u32 index)
 	return count > 0;
 }
 
-/* Its runtime was met; `bytes` is ~0 where all memory without a file is taken for its code. */
+/* Called when the runtime was found; `bytes` is ~0 if all memory without a file counts as its code.
+ */
 static __always_inline void code_walk_use(struct walk *w, __u64 record, __u64 from, __u64 bytes)
 {
 	struct bpf_counters *c = counters_here();
@@ -317,7 +321,7 @@ static __always_inline void code_walk_use(struct walk *w, __u64 record, __u64 fr
 	w->code.is_anywhere = bytes == ~0ULL;
 }
 
-/* Use what is known of the process: where its code is. */
+/* Uses the known places of the process' code. */
 static __always_inline void hotspot_use(struct walk *w, const struct hotspot_process *p)
 {
 	__u64 from = ~0ULL, to = 0;
@@ -365,7 +369,7 @@ __noinline int hotspot_find(__u32 zero)
 	s->mm = w->mm;
 	int found = bpf_core_field_exists(struct mm_struct, mm_mt) ? hotspot_search_tree()
 								   : hotspot_search_list(0);
-	/* Soon it will be that far. */
+	/* It will have set them soon. */
 	if (found && !hotspot_read_process((__u32)h->process.record - 1)) {
 		h->process.record = 0;
 		wait = HOTSPOT_WAIT_NS / 4;
@@ -382,8 +386,8 @@ __noinline int hotspot_find(__u32 zero)
 	return 0;
 }
 
-/* A frame of V8 was met in a process that was thought to have no such runtime: its file was not
- * known then. The next sample asks again. */
+/* Called at a frame of V8 in a process that seemed to have no such runtime, since its file was not
+ * known then. The next sample searches again. */
 static __always_inline void code_find_again(const struct walk *w)
 {
 	__u64 key = hotspot_process_key(w);

@@ -51,8 +51,8 @@ struct seqcount {
 
 struct mm_struct {
 	struct maple_tree mm_mt;
-	/* Odd while a thread may change the tree and the mappings in it, and another one with each
-	 * time: since Linux 6.13 (commit eb449bd96954, "mm: convert mm_lock_seq to a proper
+	/* Odd while a thread may change the tree and the mappings in it, and a new number after
+	 * each change: since Linux 6.13 (commit eb449bd96954, "mm: convert mm_lock_seq to a proper
 	 * seqcount"), with CONFIG_PER_VMA_LOCK. */
 	struct seqcount mm_lock_seq;
 	unsigned long start_code;
@@ -107,7 +107,7 @@ struct signal_struct {
 	struct {
 		int counter;
 	} live;                   /* threads that have not begun to exit */
-	struct mm_struct *oom_mm; /* chosen to be ended for want of memory: what it had then */
+	struct mm_struct *oom_mm; /* chosen by the OOM killer: the memory that it had then */
 };
 
 /* Renamed in Linux 5.14 (commit 2f064a59a11f). */
@@ -136,11 +136,11 @@ struct task_struct {
 #pragma clang attribute pop
 #endif
 
-/* From Linux 5.11 on the verifier knows what the pointer to the current task points to, and all
- * that it leads to: a field is a load, which would be a call (that costs as much as twenty loads).
- */
+/* From Linux 5.11 on the verifier knows the type of the current task and of all that it points to:
+ * reading a field is a load, and not a call (which costs as much as twenty loads).
+ * */
 #define TASK_IS_TYPED() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-/* Fields of what current_task() leads to: no other pointer. */
+/* For fields of current_task() and of structures that it points to; for no other pointer. */
 #define TASK_READ(task, field) (TASK_IS_TYPED() ? (task)->field : BPF_CORE_READ(task, field))
 #define TASK_READ_2(task, field, next) \
 	(TASK_IS_TYPED() ? (task)->field->next : BPF_CORE_READ(task, field, next))

@@ -17,35 +17,35 @@
 #define TABLE_PAGES_MAX 65536 /* of 64 KiB: tables for 4 GiB of text */
 #define FILES_MAX 16384       /* known at a time */
 
-/* A stack is copied at most so often on each CPU, in the mean, or as often as samples are taken,
- * where that is more often. A timer that was late comes again sooner: as many as for this time may
- * come at once. */
+/* Each CPU copies a stack at most once in STACK_INTERVAL_NS on average, or as often as it takes
+ * samples, if that is more often. After a late timer the next one comes sooner, so as many copies
+ * as fit in STACK_BURST_NS may be made at once. */
 #define STACK_INTERVAL_NS 5000000
 #define STACK_BURST_NS (16 * STACK_INTERVAL_NS)
-/* Leaves of the VMA tree that are looked at for executable mappings: a browser's process has 900
+/* Leaves of the VMA tree that are read for executable mappings: a browser's process has 900
  * mappings in 80 leaves. Before there was a tree, VMAs: with twice as many Linux 5.10's verifier
  * refuses the program (8,192 jumps). */
 #define STACK_LEAVES_MAX 192
 #define STACK_LIST_MAX 480
 
-/* Stack hashes that a CPU remembers to have sent: a power of two up to this. */
+/* Hashes of sent stacks that a CPU remembers: a power of two up to this. */
 #define SEEN_SLOTS 1024
 
 /* Builds of language runtimes that are in use at a time. */
 #define RUNTIME_RECORDS_MAX 64
 /* Functions of all processes that were sent already: a power of two of pairs up to this. */
 #define CODES_TOLD_MAX 32768
-/* Return addresses of compiled Java that are kept: one for so many of these pairs, by 2^. */
+/* Return addresses of compiled Java that are kept: one for 2^KEPT_PLACES_SHIFT of these pairs. */
 #define KEPT_PLACES_SHIFT 3
 /* Bytes of new functions that one sample sends; later samples send the rest. Limits the cost of a
  * program that makes up functions. */
 #define CODE_BYTES_OF_SAMPLE_MAX 32768
 
-/* Processes of which it is kept where their runtime's code is: a power of two. Two that fall on one
- * place take turns. */
+/* Processes for which the place of their runtime's code is kept: a power of two. If two have the
+ * same slot, each replaces the other. */
 #define CODE_PROCESSES_MAX 512
 
-/* Processes whose threads say what they work for. */
+/* Processes whose threads have a trace context (thread_context.h). */
 #define THREAD_CONTEXTS_MAX 256
 struct thread_context_place {
 	__u64 process_start_ns;
@@ -58,14 +58,14 @@ struct thread_context_place {
 #define OFF_CPU_THREADS_MAX 32768
 
 /* One known file. `files` maps {inode, dev, 0} to an index here; index 0 is no file. A slot is
- * reused only after all programs that could have seen the old one have ended, and carries its key,
- * so that an element of the hash table that was recycled during the lookup is noticed. */
+ * reused only after all programs that could have seen the old one have ended, and has its key, so
+ * that a hash table element that was recycled during the lookup is noticed. */
 struct file_slot {
 	struct file_key key; /* generation 0: not known yet, taken from the first inode seen */
 	struct file_value value;
 	__u32 hits; /* samples with a frame in it; BPF adds, now and then one is lost */
 	/* Cleared before the slot may be used again, and set when its other fields are written:
-	 * what was found in it at an earlier sample is still so. */
+	 * while it is set, what an earlier sample found in the slot is still valid. */
 	__u32 is_live;
 };
 
@@ -73,13 +73,13 @@ struct file_slot {
 struct profiler_config {
 	__u64 hash_seed;
 	__u32 only_pid;          /* and its descendants; 0: all */
-	__u32 wake_bytes;        /* ring: wake the reader when more than this waits */
-	__u32 copy_stacks;       /* send what is needed to finish a walk later */
+	__u32 wake_bytes;        /* wake the reader when more than this waits in the ring */
+	__u32 copy_stacks;       /* send copies of stacks, so that a walk can be finished later */
 	__u32 seen_mask;         /* of the slots in seen_hashes, a power of two */
 	__u32 stack_mask;        /* of those in stack_copies, too */
 	__u32 codes_mask;        /* of those in codes_told, too */
-	__u32 keep_interpreters; /* the native frames that run those of a runtime are shown, too */
-	__u32 walk_runtimes;     /* 0: the verifier leaves all of it out */
+	__u32 keep_interpreters; /* also show the native frames that run a runtime's frames */
+	__u32 walk_runtimes;     /* 0: the verifier removes all code for runtimes */
 	__u64 stack_interval_ns; /* STACK_INTERVAL_NS, or shorter */
 };
 
@@ -90,8 +90,9 @@ struct profiler_settings {
 	__u32 vdso_slot;   /* index of the vDSO in the slots; 0: no table for it */
 	__u32 thread_size; /* bytes of a kernel stack, where bpf_task_pt_regs() is missing */
 	__u32 off_cpu_enabled;
-	__u32 off_cpu_last; /* of the 2^32 random numbers, the last that has a switch sampled */
-	__u32 codes_epoch;  /* with another one all functions are told again */
+	__u32 off_cpu_last; /* the largest of the 2^32 random numbers for which a switch is sampled
+			     */
+	__u32 codes_epoch;  /* when it changes, all functions are sent again */
 	__u32 has_code_runtimes; /* a runtime with code outside of files was published */
 	__u32 has_ruby;          /* a Ruby was published */
 	__u32 has_php;           /* a PHP was published */

@@ -2,28 +2,29 @@
 /*
  * lua: the frames of Lua, 5.1 to 5.5.
  *
- * Nothing leads from a thread of the system to its lua_State: it is what a native frame of the
- * loop, luaV_execute, works on, which lies in a register that its callees have kept, or on its
- * stack. So registers and the stack from the leaf to the end of that frame are searched for a word
- * that points to one: its type says so, it has begun and has not yielded, its innermost frame lies
- * below the top of its stack, and what it is protected by (errorJmp) lies further up on the stack
- * of the machine. Of several the one is meant that is protected furthest down: the others have
- * resumed it. One that yields is protected until its native frames have been left. While a
- * stack is moved, its frames point to the new one, or say how far from its beginning they are.
+ * Nothing leads from a thread of the system to its lua_State. A native frame of the loop,
+ * luaV_execute, has it in a register that its callees have saved, or on its stack. So registers and
+ * the stack from the leaf to the end of that frame are searched for a word that points to one: its
+ * type is right, it has begun and has not yielded, its innermost frame lies below the top of its
+ * stack, and its protection (errorJmp) lies further up on the machine's stack. If there are
+ * several, the one whose protection is furthest down runs: the others have resumed it. One that
+ * yields is protected until its native frames have been left. While a stack is moved, its frames
+ * point to the new one, or say how far from its beginning they are.
  *
  * The state leads to its innermost CallInfo, and each to the one before. A run is what one native
  * frame of the loop executes: it ends at a frame that says so; to 5.1, where none does, at one of a
- * function in C. Functions in C have a CallInfo, too: of these the native frames are shown.
+ * function in C. Functions in C have a CallInfo, too, but their native frames are shown in place of
+ * it.
  *
- * A coroutine is a state of its own. When its frames have ended, the walk looks for the state
- * that resumed it: in the same way, beginning at the last native frame that it passed, and not
- * before it has left what protects the coroutine, which lies below all that it is resumed by. A
- * coroutine that has yielded, or has caught an error in a protected call, has fewer native frames
- * than runs: the rest of its frames is shown at the first native frame outside of it.
+ * A coroutine is a state of its own. When its frames have ended, the walk looks for the state that
+ * resumed it: in the same way, from the last native frame that it passed on, and not before it has
+ * left the coroutine's protection, which lies below everything that resumed it. A coroutine that
+ * has yielded, or has caught an error in a protected call, has fewer native frames than runs: the
+ * rest of its frames is shown at the first native frame outside of it.
  *
  * To 5.1 and from 5.4 on the loop keeps its place in a register; the frame has it only where an
- * instruction may fail. So for the innermost function a register that points into its code is
- * taken before.
+ * instruction may fail. So for the innermost function a register that points into its code comes
+ * first.
  */
 #pragma once
 
@@ -43,16 +44,16 @@
 #define LUA_FRAME_WORDS (LUA_FRAME_BYTES / 8)
 #define LUA_PROTO_WORDS (LUA_PROTO_BYTES / 8)
 #define LUA_STACK_MORE 1024 /* bytes behind stack_last that may be used */
-/* The search for a state looks at so many words a step. It begins so many bytes below the first
- * native frame of Lua's file, and ends after so many bytes in all. */
+/* The search for a state reads LUA_SEARCH_WORDS words in a step. How many bytes below the first
+ * native frame of Lua's file it begins, and after how many bytes it ends. */
 #define LUA_SEARCH_WORDS 16
 #define LUA_SEARCH_BEFORE 1024
 #define LUA_SEARCH_BYTES 16384
 #define LUA_SEARCH_NEAR 65536   /* no words that point into the machine's stack around it */
-#define LUA_STACK_MAX (1 << 30) /* bytes: what is less is no address but a distance */
+#define LUA_STACK_MAX (1 << 30) /* bytes: a smaller value is a distance, and no address */
 #define LUA_PROTECTED_MAX 8
-#define LUA_UNPROTECTED (~1ULL) /* how far up what protects the main thread is, if nothing does */
-#define LUA_YIELDS 1            /* a state's status, from before its native frames are left on */
+#define LUA_UNPROTECTED (~1ULL) /* where the main thread's protection is, if it has none */
+#define LUA_YIELDS 1            /* a state's status, set before its native frames are left */
 #define LUA_MAY_BE_LEFT 2
 #define LUA_SKIPPED_MAX 8
 /* From 5.4 on lines are stored as differences; LUA_MARK stands where a table has the whole
@@ -61,14 +62,14 @@
 #define LUA_MARKS_EVERY 128
 #define LUA_MARKS_LOOKED_AT 32
 
-/* In w->runtime: frame is a CallInfo, or this; owner its state; root its outermost CallInfo; looks
- * where on the stack a state is searched for next; look one of these; last_code: functions were
- * shown in this run. In a search root is the state that was found, or 0, and last_number where what
- * protects it is. */
+/* In w->runtime: `frame` is a CallInfo, or LUA_UNKNOWN; `owner` its state; `root` its outermost
+ * CallInfo; `looks` where on the stack the search for a state goes on; `look` one of these;
+ * `last_code`: functions were shown in this run. In a search `root` is the state that was found, or
+ * 0, and `last_number` where its protection is. */
 #define LUA_UNKNOWN 1
-#define LUA_REGISTERS 0 /* they are to be searched */
+#define LUA_REGISTERS 0 /* the registers are searched next */
 #define LUA_STACK 1
-#define LUA_DRAIN 2 /* all frames that are left are shown */
+#define LUA_DRAIN 2 /* all remaining frames are shown */
 
 static __always_inline int lua_is_at(__u64 word)
 {
@@ -130,8 +131,9 @@ static __always_inline __u64 lua_from(const struct walk *w)
 	return from & ~7ULL;
 }
 
-/* The search has ended: takes the state that it found. If what protects that has been left, the
- * native frame is of a state that has resumed it, which is searched for from there on. */
+/* The search has ended: takes the state that it found. If the walk has left that state's
+ * protection, the native frame belongs to a state that has resumed it, which is searched for from
+ * there on. */
 static __always_inline int lua_take(struct walk *w, const struct lua_layout *l)
 {
 	__u64 address = w->runtime.root, jump = w->runtime.last_number & ~7ULL;
@@ -147,7 +149,7 @@ static __always_inline int lua_take(struct walk *w, const struct lua_layout *l)
 	return 1;
 }
 
-/* The state that the native frame works on that ends at w->sp: a part of the search. */
+/* A part of the search for the state of the native frame that ends at w->sp. */
 static __always_inline void lua_search(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -180,7 +182,7 @@ static __always_inline void lua_search(
 
 /* ---- functions ---- */
 
-/* Where the text of a string is. From 5.5 on a long one says it. */
+/* Where the text of a string is. From 5.5 on a long string has its address. */
 static __always_inline __u64 lua_text(const struct lua_layout *l, __u64 string)
 {
 	__s8 length = 0;
@@ -213,7 +215,7 @@ static __always_inline void lua_tell(struct walk *w, const struct runtime_record
 	code_end(w, r, e, number, e->file_bytes);
 }
 
-/* The line of instruction `at` where lines are told by differences. Global: verified by itself. */
+/* The line of instruction `at` if lines are stored as differences. Global: verified by itself. */
 __noinline int lua_marked_line(__u32 at)
 {
 	struct walk *w = walk_here();
@@ -308,8 +310,8 @@ static __always_inline __u64 lua_function(
 
 /* ---- frames ---- */
 
-/* Has the state that the frames are of been left, by where the machine's stack is? Where it does
- * not say that, LUA_MAY_BE_LEFT. */
+/* Has the walk left the state of these frames, by its place on the machine's stack?
+ * LUA_MAY_BE_LEFT: that place does not show it. */
 static __always_inline int lua_is_left(const struct walk *w, const struct lua_layout *l)
 {
 	__u64 at = runtime_word(w->runtime.owner + l->thread_protected);
@@ -411,7 +413,7 @@ static __always_inline void lua_frame(
 		lua_end_run(w);
 }
 
-/* Nothing is left but frames of functions in C: none is missing. */
+/* Only frames of functions in C remain: no frame is missing. */
 static __always_inline void lua_finish(
 	struct walk *w, const struct lua_layout *l, struct runtime_scratch *s)
 {

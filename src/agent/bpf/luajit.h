@@ -3,17 +3,17 @@
  * luajit: the frames of LuaJIT 2.1 with 64-bit references, interpreted and in traces.
  *
  * Its interpreter, and the machine code that it makes of traces, run in a frame on the machine's
- * stack (C frame) whose layout is fixed: it has the lua_State, the instruction that a call was made
- * at, the C frame before of the same state, what the caller's registers were, and where to return
- * to. The state points to its innermost C frame. So from the stack pointer on the first place is
- * taken that has a state which points to it; nothing else is needed of the process, and traces,
- * which have frames of any size below the C frame, need no table.
+ * stack (C frame) whose layout is fixed: it has the lua_State, the instruction of a call, the
+ * previous C frame of the same state, the caller's registers, and the return address. The state
+ * points to its innermost C frame. So the C frame is the first place from the stack pointer on that
+ * has a state which points to it. Nothing else is needed of the process, and traces, which have
+ * frames of any size below the C frame, need no table.
  *
  * The state's own stack has a slot for the function and one for how it was called before the
  * variables of each call. A run is what one C frame executes: it ends at a function that C code has
  * called. In assembly the innermost frame is in rdx and its instruction in rbx. A trace has no
- * frames for the functions that it has put into itself: of it the function is shown that it was
- * entered from, without a line.
+ * frames for the functions inlined into it: the function from which it was entered is shown,
+ * without a line.
  */
 #pragma once
 
@@ -69,9 +69,9 @@
 #define LUAJIT_SEARCH_WORDS 16
 #define LUAJIT_SEARCH_STEPS 12
 
-/* In w->runtime: root is the C frame that is shown, 0: it is to be found; owner its state; frame
- * the next function's second slot; last_code its next instruction; looks the C frame that is next
- * of this state; look how many steps were searched; last_number where nothing was found. */
+/* In w->runtime: `root` is the C frame that is shown (0: not found yet); `owner` its state; `frame`
+ * the next function's second slot; `last_code` its next instruction; `looks` the next C frame of
+ * this state; `look` how many steps were searched; `last_number` where nothing was found. */
 
 static __always_inline int luajit_is_at(__u64 word)
 {
@@ -134,8 +134,9 @@ static __always_inline void luajit_begin(
 		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 }
 
-/* Are all frames that are left those of C frames further out? A protected call of C code, such as
- * that of the parser, has a C frame and no frame: only what lies above the stack's top of then. */
+/* Do all remaining frames belong to C frames further out? A protected call of C code, such as the
+ * parser, has a C frame but no frame of its own: it has only what lies above the top of the stack
+ * at that time. */
 static __always_inline int luajit_is_empty(const struct walk *w, const struct runtime_scratch *s)
 {
 	__s32 results = 0;
@@ -167,7 +168,7 @@ static __always_inline void luajit_leave(struct walk *w)
 	w->regs_are_kept = 0;
 }
 
-/* Finds the C frame that runs what the walk has met: a part of the search. */
+/* A part of the search for the C frame of the code that the walk has reached. */
 static __always_inline void luajit_search(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {

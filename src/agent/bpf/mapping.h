@@ -2,11 +2,11 @@
 /*
  * mapping: from an address to the executable mapping it lies in, its file and its unwind table.
  *
- * What was found is kept on this CPU, for the next sample too (Linux 6.13, mm_lock_seq): a search
- * in the tree and for the file costs as much as ten frames. Kept is what the kernel would have to
- * write to its own structures to change: bounds, the file, the offset. Everything else is looked at
- * again by each sample that needs it: does the agent still know the file by this slot (is_live; its
- * memory is not used for another one while a program runs that saw it), was the file written over?
+ * The result is kept on this CPU, for the next sample too (Linux 6.13, mm_lock_seq): a search in
+ * the tree and for the file costs as much as ten frames. Only what changes together with the
+ * kernel's own structures is kept: bounds, the file, the offset. Each sample checks everything else
+ * again: whether the slot is still this file's (is_live; a slot is not reused while a program that
+ * saw it runs), and whether the file was overwritten.
  */
 #pragma once
 
@@ -22,8 +22,8 @@ static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot
 	slot->hits++;
 }
 
-/* The slot of a file, NULL when user space has not told us of it; also where it was of another file
- * that had the inode number before. `key` is without a generation. */
+/* The slot of a file; NULL: user space has not published it, or only another file that had the same
+ * inode number before. `key` is without a generation. */
 static __always_inline struct file_slot *file_slot_find(
 	const struct file_key *key, __u32 generation, __u32 *out_index)
 {
@@ -81,8 +81,8 @@ static __always_inline void mapping_bind(struct walk *w, struct vma_search *s, s
 	mapping_use_slot(m, slot);
 }
 
-/* A mapping that an earlier sample found, in a mm that has not changed since: is its file known as
- * it was then, and the same? The inode is there as long as the mapping is. */
+/* For a mapping that an earlier sample found, in a mm that has not changed since: is its file still
+ * known, and the same? The inode exists as long as the mapping does. */
 static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
 {
 	m->sample = w->sample;
@@ -105,8 +105,8 @@ static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
 	return 1;
 }
 
-/* At the beginning of a sample: keep the mappings that are known on this CPU, if they are those of
- * the process that was interrupted, and its mm has not changed. */
+/* To be called at the beginning of a sample: keeps the mappings known on this CPU, if they are the
+ * interrupted process' and its mm has not changed. */
 static __always_inline void mappings_begin(
 	struct walk *w, const struct task_struct *task, const struct mm_struct *mm)
 {

@@ -2,20 +2,20 @@
 /*
  * offcpu: where threads leave their CPU, and for how long.
  *
- * The scheduler's tracepoint runs in the thread that leaves, with interrupts off: its memory is
- * there to be walked, and no timer's sample can come between. The sample is sent at once, and the
- * map `off_cpu` keeps its time. When the thread gets a CPU again, another event says how long it
- * was away. User space puts the two together.
+ * The scheduler's tracepoint runs in the thread that leaves, with interrupts off: its memory can be
+ * read, and no timer's sample can come in between. The sample is sent at once, and the map
+ * `off_cpu` keeps its time. When the thread gets a CPU again, another event says how long it was
+ * away. User space puts the two together.
  *
- * A thread that is not in the map costs one look into it when it comes, and a random number when it
- * goes.
+ * A thread that is not in the map costs one lookup when it gets a CPU, and a random number when it
+ * leaves.
  */
 #pragma once
 
 #include "maps.h"
 
-/* Another CPU may be waking the thread while it is on its way out: then it has the state of one
- * that can run, and can. */
+/* Another CPU may wake the thread while it is leaving: then its state says that it can run, which
+ * is true. */
 static __always_inline enum thread_state off_cpu_state(__u64 kernel_state, int is_preempted)
 {
 	if (is_preempted || kernel_state == 0 || (kernel_state & KERNEL_TASK_WAKING))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * oom_shared: what oom.bpf.c and user space agree on: the programs that are known, the events of a
+ * oom_shared: structures that oom.bpf.c and user space share: known programs, the events of a
  * victim, counters.
  *
- * A victim is a process that the kernel ends for want of memory. Its events: OOM_BEGIN, an
+ * A victim is a process that the kernel kills because memory has run out. Its events: OOM_BEGIN, an
  * OOM_BUCKET for each place of its program that has allocated, OOM_END. When the walk was not
  * finished before its last thread ended there is no OOM_END.
  */
@@ -15,24 +15,24 @@
 #define OOM_PROGRAMS_MAX 4096
 /* Victims whose walk may be under way at a time. */
 #define OOM_VICTIMS_MAX 256
-/* Buckets of one victim; of more, the oldest are left out. */
+/* Buckets of one victim; if there are more, the oldest are left out. */
 #define OOM_BUCKETS_MAX 65536
 /* Buckets that one thread of the victim reads, with interrupts off; the next thread that ends goes
  * on. */
 #define OOM_BUCKETS_A_THREAD 16384
-/* Frames of one bucket: Go records 32 before 1.23, 128 from then on, and up to 1,024 by request; of
- * more, those at the root are left out. */
+/* Frames of one bucket: Go records 32 before 1.23, 128 from then on, and up to 1,024 by request; if
+ * there are more, those at the root are left out. */
 #define OOM_STACK_MAX 128
 #define OOM_GO_STACK_MAX 1024
 /* Bytes of events that wait for the reader. */
 #define OOM_RING_BYTES (16u << 20)
-/* Of these, kept free of buckets: for the beginnings and ends of walks. */
+/* Bytes of these that buckets may not use: for the beginnings and ends of walks. */
 #define OOM_RING_BYTES_KEPT (64u << 10)
 
 /* A Go program, by {inode, device, 0} of its file. */
 struct oom_program {
-	/* Two of its segments, the first and the one of its code: one of them holds the beginning
-	 * of the code as the kernel knows it, and so tells where the program was loaded. */
+	/* Two of its segments, the first and the one of its code: one of them has the beginning of
+	 * the code as the kernel knows it, which shows where the program was loaded. */
 	__u64 first_offset;
 	__u64 first_vaddr;
 	__u64 code_offset;
@@ -45,7 +45,7 @@ struct oom_program {
 
 enum oom_event_type { OOM_BEGIN = 1, OOM_BUCKET = 2, OOM_END = 3 };
 
-/* What every event begins with. */
+/* The head of every event. */
 struct oom_header {
 	__u16 type;
 	__u16 stack_count; /* OOM_BUCKET */
@@ -75,7 +75,7 @@ struct oom_bucket {
 enum oom_reason {
 	OOM_WHOLE = 1,   /* the list has come to its end */
 	OOM_CUT = 2,     /* OOM_BUCKETS_MAX */
-	OOM_DAMAGED = 3, /* memory that is not there (swapped out, or taken already), or no list */
+	OOM_DAMAGED = 3, /* memory is missing (swapped out, or freed already), or is no list */
 };
 
 struct oom_end {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * perl: the frames of Perl, 5.28 to 5.44, with threads as distributions build it.
+ * perl: the frames of Perl, 5.28 to 5.44, built with threads, as distributions do.
  *
  * Each thread's interpreter leads to its innermost PERL_SI, a stack of contexts, and each of these
  * to the one before: sort, DESTROY and such have one of their own. A context of a subroutine has
@@ -9,7 +9,7 @@
  *
  * A run is what one native frame of Perl_runops_standard executes: it ends at a subroutine that
  * returns to no operation (retop), or where a PERL_SI ends. An eval that begins a loop of its own
- * in the middle of a run is not seen: native frames above it may stand one run too far in.
+ * in the middle of a run is not noticed: native frames above it may appear one run too far in.
  */
 #pragma once
 
@@ -58,7 +58,7 @@
 
 /* In w->runtime.owner: the index of the context that is next, or one of these. */
 #define PERL_INDEX_INNERMOST 0x7fffffff
-#define PERL_ONLY_MAIN (1ULL << 32) /* nothing is left but the program itself */
+#define PERL_ONLY_MAIN (1ULL << 32) /* only the program itself remains */
 
 static __always_inline __u32 perl_copy_hek(struct event_code *e, __u32 at, __u64 hek, __u32 max)
 {
@@ -84,7 +84,7 @@ static __always_inline __u64 perl_stash_name(const struct perl_layout *l, __u64 
 	return name && count ? runtime_word(name) : name;
 }
 
-/* The function whose XPVCV is in s->block, or the code of `form`. */
+/* Sends the function whose XPVCV is in s->block, or the code of `form`. */
 static __always_inline void perl_tell(struct walk *w, const struct runtime_record *r,
 	const struct runtime_scratch *s, __u64 cop, __u32 form, __u64 number)
 {
@@ -112,7 +112,7 @@ static __always_inline void perl_tell(struct walk *w, const struct runtime_recor
 	code_end(w, r, e, number, at + e->file_bytes);
 }
 
-/* A frame of `cv`, or of what `form` says, at the COP that was reached. */
+/* Records a frame of `cv`, or of the code that `form` says, at the current COP. */
 static __always_inline void perl_record(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 cv, __u32 form)
 {
@@ -167,7 +167,7 @@ static __always_inline int perl_leave_stack(struct walk *w, struct runtime_scrat
 	return is_left;
 }
 
-/* The next context of the run. 1: it is looked for further. */
+/* The next context of the run. 1: the search goes on. */
 static __always_inline int perl_context(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 contexts, __s32 index)
 {
@@ -208,7 +208,7 @@ static __always_inline __s32 perl_skip_catch(
 	return is_catch ? index - 1 : index;
 }
 
-/* The next frame of the run, or some contexts that are none. */
+/* Records the next frame of the run, or skips some contexts that are no frames. */
 static __always_inline void perl_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -269,7 +269,7 @@ static __always_inline void perl_begin(
 }
 
 /* Does the native frame at `offset` execute the next run? A sort has the context of its function
- * while it compares nothing, too. */
+ * even while it compares nothing. */
 static __always_inline int perl_owned(
 	const struct walk *w, const struct perl_layout *l, __u64 offset)
 {
@@ -282,8 +282,8 @@ static __always_inline int perl_owned(
 	       type == PERL_SI_SORT;
 }
 
-/* Are the frames that are left some that a native frame must run? A program that is being compiled
- * is run by none. */
+/* Must a native frame run the remaining frames? No native frame runs a program that is being
+ * compiled. */
 static __always_inline int perl_misses_owner(const struct walk *w)
 {
 	return w->runtime.owner != PERL_ONLY_MAIN;

@@ -2,15 +2,14 @@
 /*
  * php: the frames of PHP, 7.4 to 8.4.
  *
- * executor_globals is at a fixed distance from the code, and of a build with threads in the memory
- * that a variable of each thread points to. It has the innermost zend_execute_data; each leads to
- * the one before. A run is what one native frame of execute_ex executes: functions of
- * PHP up to the one with CALL_TOP. Functions of the engine and of extensions have a
- * zend_execute_data, too: they are shown where they were called from, and what is native of them
- * stays.
+ * executor_globals is at a fixed distance from the code; in a build with threads it is in memory
+ * that a thread-local variable points to. It has the innermost zend_execute_data; each leads to the
+ * one before. A run is what one native frame of execute_ex executes: functions of PHP up to the one
+ * with CALL_TOP. Functions of the engine and of extensions have a zend_execute_data, too: they are
+ * shown at their caller, and their native frames are kept.
  *
- * The line is that of the instruction: execute_ex keeps its address in r15, and in the frame only
- * where something may be called that asks for it.
+ * The line is that of the instruction. execute_ex keeps its address in r15; it stores it in the
+ * frame only before calls that may need it.
  */
 #pragma once
 
@@ -52,7 +51,7 @@ static __always_inline __u32 php_copy_text(struct event_code *e, __u32 at, __u64
 	return code_copy(e, at, text + PHP_TEXT_DATA, length, max);
 }
 
-/* The function in s->code. */
+/* Sends the function in s->code. */
 static __always_inline void php_tell(struct walk *w, const struct runtime_record *r,
 	const struct runtime_scratch *s, __u32 info, __u64 number)
 {
@@ -88,7 +87,7 @@ static __always_inline void php_tell(struct walk *w, const struct runtime_record
 }
 
 /* Reads the function at `function` to s->code: its number. 0: it cannot be read. A closure is a
- * copy of its function, so where it lies says nothing. */
+ * copy of its function, so its address does not identify it. */
 static __always_inline __u64 php_function(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 function)
 {
@@ -151,7 +150,7 @@ static __always_inline void php_frame(
 	w->runtime.frame = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_PREVIOUS);
 	w->runtime.stage = RUNTIME_FRAMES;
 	__u64 function = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_FUNCTION);
-	if (!function) /* not a call: what an include or a generator puts between others */
+	if (!function) /* not a call: a frame that an include or a generator puts between others */
 		return;
 	__u32 info = block_half(s->block, PHP_FRAME_WORDS, PHP_FRAME_INFO);
 	__u64 number = php_function(w, r, s, function);
@@ -171,8 +170,8 @@ static __always_inline void php_frame(
 	runtime_record_frame(w, number, php_line(w, &r->layout.php, s));
 }
 
-/* Does the native frame at `offset` execute the next run? Before a generator goes on, and when it
- * has stopped, its frame is the innermost one, and the loop does not run it. */
+/* Does the native frame at `offset` execute the next run? Before a generator resumes, and after it
+ * has stopped, its frame is the innermost one, but the loop does not run it. */
 static __always_inline int php_owned(const struct walk *w, const struct php_layout *l, __u64 offset)
 {
 	__u32 info = 0;
@@ -219,9 +218,9 @@ __noinline int php_step(__u32 stage)
 	return 0;
 }
 
-/* Code that opcache's JIT has made executes functions in the loop's own native frame: the frame is
- * taken for the loop's, somewhere in its middle. The program is PHP's, or a frame of PHP was met
- * before. 0: it is no code of PHP's. Global: verified by itself. */
+/* Code that opcache's JIT has made executes functions in the loop's own native frame: the frame
+ * counts as the loop's, somewhere in its middle. The program must be PHP, or a frame of PHP must
+ * have come before. 0: it is no code of PHP's. Global: verified by itself. */
 __noinline int php_enter_loop(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

@@ -7,17 +7,17 @@
  * lock's holder is tried first, then the list. A thread leads to its innermost frame, and each
  * frame to the one before.
  *
- * Native frames and Python's are put together by the owner of the stack: what the interpreter's
- * loop has on its own stack (a _PyCFrame, or the frame that begins a run) lies between sp and the
- * CFA of its native frame, whatever the compiler has made of the loop. That frame gives way to the
- * run of Python frames that it executes. To 3.10 nothing lies there: then the code of the native
- * frame tells whether it is the loop. So it does where the end of a run was not found.
+ * Native and Python frames are matched by the stack: the interpreter's loop has a _PyCFrame, or the
+ * frame that begins a run, on its own stack, between sp and the CFA of its native frame, however
+ * the compiler has compiled the loop. The run of Python frames that it executes replaces that
+ * native frame. To 3.10 nothing lies there: then the code of the native frame shows whether it is
+ * the loop. It also does if the end of a run was not found.
  */
 #pragma once
 
 #include "runtime.h"
 
-/* Threads of one process that are looked at. */
+/* Threads of one process that are searched. */
 #define PYTHON_THREADS_MAX 256
 #define PYTHON_THREAD_WORDS (CPYTHON_THREAD_BYTES / 8)
 #define PYTHON_FRAME_WORDS (CPYTHON_FRAME_OBJECT_BYTES / 8)
@@ -28,7 +28,7 @@
 #define PYTHON_TEXT_COMPACT 8
 #define PYTHON_TEXT_ASCII 16
 #define PYTHON_CODE_TAG 7 /* bits of f_executable that are no address (3.14) */
-/* In the place of an owner's address, which is aligned: the owner is the next native frame of the
+/* In place of an owner's address (which is aligned): the owner is the next native frame of the
  * loop's code. */
 #define PYTHON_OWNER_IS_LOOP 1
 
@@ -108,7 +108,7 @@ static __always_inline void python_use_cframe(
 		runtime_record_gap(w, r, RUNTIME_GAP_FRAME);
 }
 
-/* 3.13 on: where the run that begins with `frame` ends is still to be found. */
+/* 3.13 on: begins the search for the end of the run that begins with `frame`. */
 static __always_inline void python_look_from(struct walk *w, __u64 frame)
 {
 	w->runtime.frame = frame;
@@ -145,8 +145,8 @@ static __always_inline int python_owned(
 	return is_in_loop(l->loop, offset);
 }
 
-/* One frame towards the end of the run. If the run has too many frames for the stack, or a frame
- * cannot be read, the frames before it are kept, and a marker behind them says what is wrong. */
+/* Goes one frame towards the end of the run. If the run has too many frames for the stack, or a
+ * frame cannot be read, the frames before it are kept, and a marker after them says why. */
 static __always_inline void python_look(
 	struct walk *w, const struct cpython_layout *l, struct runtime_scratch *s)
 {
@@ -159,7 +159,8 @@ static __always_inline void python_look(
 	__u64 previous = block_word(s->block, PYTHON_FRAME_WORDS, l->frame_previous);
 	if (block_byte(s->block, PYTHON_FRAME_WORDS, l->frame_owner) >= l->owner_loop) {
 		w->runtime.owner = frame;
-		/* From 3.15 on the outermost one is in the thread's state, and no loop has it. */
+		/* From 3.15 on the outermost frame is in the thread's state, and belongs to no
+		 * loop. */
 		if (!previous && frame == w->runtime.frame)
 			w->runtime.frame = 0;
 		return;
@@ -201,7 +202,7 @@ static __always_inline __u32 python_copy_text(struct event_code *e, const struct
 	return read_user(&e->data[bounded(where, 1024)], bounded(bytes, 1024), from) ? bytes : 0;
 }
 
-/* The function whose code object was read to s->code. */
+/* Sends the function whose code object was read to s->code. */
 static __always_inline void python_tell(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 number)
 {
@@ -229,7 +230,7 @@ static __always_inline void python_tell(
 	code_end(w, r, e, number, at + bytes);
 }
 
-/* The number of the function at `code`, which is told if it is new; 0: it cannot be read. */
+/* The number of the function at `code`, which is sent if it is new; 0: it cannot be read. */
 static __always_inline __u64 python_code(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 code)
 {
@@ -243,8 +244,8 @@ static __always_inline __u64 python_code(
 			: !read_user(s->code, CPYTHON_CODE_FREE_BYTES, code))
 		return 0;
 	/* Behind its head it has the number of its instructions (from 3.11 on), or of arguments.
-	 * The code of a freed module may be followed by another's in the same memory: so the number
-	 * is made of all that is sent of a function. */
+	 * The memory of a freed module may be reused for another's code, so the number is made from
+	 * all that is sent about a function. */
 	__u64 number = code_number_begin(w, code);
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->object_head));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_file));

@@ -59,8 +59,9 @@ static __always_inline void walk_begin_at_registers(struct walk *w)
 	w->pc_is_exact = 1;
 }
 
-/* The registers of a thread in clone() that made it (there ax is 0), with the stack that it was
- * given: where its caller's frame would be there is anything, or nothing. */
+/* Are these the registers of a new thread in the clone() that made it (ax is 0), with its new
+ * stack? Then there is no caller's frame: the memory where it would be may have any content, or be
+ * missing. */
 static __always_inline int has_new_stack(const struct x86_regs *r)
 {
 	__u64 stack[2]; /* lowest byte, size */
@@ -71,15 +72,15 @@ static __always_inline int has_new_stack(const struct x86_regs *r)
 					 stack[0] + stack[1] == r->sp);
 }
 
-/* Fill the walk from the registers that were interrupted; those of the kernel, or NULL, say nothing
- * of the user's. STACK_END_NONE: go on; else why there is no stack to walk. */
+/* Fills the walk from the interrupted registers. Registers of the kernel, or NULL, say nothing
+ * about the user's. STACK_END_NONE: go on; else why there is no stack to walk. */
 static __always_inline enum stack_end registers_begin(
 	const struct x86_regs *interrupted, struct task_struct *task, struct walk *w)
 {
 	__u64 cs = interrupted ? interrupted->cs : 0;
 	if (interrupted && (cs & X86_RPL_MASK) == X86_RPL_USER) {
 		REGISTERS_FILL(w, *interrupted);
-		/* Right behind a system call (sysret: ip in cx): a timer that came due in it. */
+		/* Right after a system call (sysret: ip in cx): the timer expired in it. */
 		w->may_be_new = interrupted->cx == interrupted->ip && has_new_stack(interrupted);
 	} else {
 		/* Nothing is in the window yet, and our own stack is short. */
@@ -99,8 +100,8 @@ static __always_inline enum stack_end registers_begin(
 	return STACK_END_NONE;
 }
 
-/* A sample of a thread without user registers: a kernel thread, a worker of io_uring (whose saved
- * registers are zero), or a process that has given its memory back on its way out. */
+/* False for a thread without user registers: a kernel thread, a worker of io_uring (whose saved
+ * registers are zero), or a process that has freed its memory on exit. */
 static __always_inline int has_user_stack(const struct walk *w, unsigned int task_flags)
 {
 	return w->mm && !(task_flags & KERNEL_PF_KTHREAD);

@@ -101,7 +101,8 @@
 #define RUBY_CALLERS_MAX 4
 #define RUBY_CODE_WORDS_MAX 16 /* that code of YJIT has on the stack */
 
-/* Is it a frame of Ruby? The first one of a program has a sequence, too, which is not executed. */
+/* Is it a frame of Ruby? The first frame of a program has a sequence too, but does not execute it.
+ */
 static __always_inline int ruby_is_shown(__u64 flags)
 {
 	return !(flags & RUBY_FLAG_C) && (flags & RUBY_TYPE_MASK) != RUBY_TYPE_DUMMY;
@@ -134,8 +135,8 @@ static __always_inline __u64 ruby_element(struct runtime_scratch *s, __u64 array
 	return i < s->block[2] ? runtime_word(s->block[4] + 8 * i) : 0;
 }
 
-/* Puts a text into the event that is put together, at byte `at`, at most `max`: how many bytes.
- * Global: verified once. */
+/* Copies a text into the event, at byte `at`, `max` bytes at most; returns how many. Global:
+ * verified once. */
 __noinline int ruby_put_text(__u64 text, __u32 at, __u32 max)
 {
 	const struct walk *w = walk_here();
@@ -193,8 +194,8 @@ __noinline int ruby_find_method(__u64 at)
 	return 0;
 }
 
-/* To 3.1: the variable of a class that a program cannot write itself (the name of none of these
- * begins with @), and that is a text, or a class: s->threads_of. */
+/* To 3.1: a variable of a class whose value is a text, or a class, and which programs cannot write
+ * (its name does not begin with @): s->threads_of. */
 __noinline int ruby_find_variable(__u64 class, __u32 is_text)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
@@ -263,7 +264,7 @@ static __always_inline __u64 ruby_path(struct runtime_scratch *s, __u64 path)
 	return ruby_is(ruby_flags(real), RUBY_OBJECT_TEXT) ? real : ruby_element(s, path, 0);
 }
 
-/* The instruction sequence whose body is in s->code, of a frame with this environment. */
+/* Sends the instruction sequence whose body is in s->code, of a frame with this environment. */
 __noinline int ruby_tell_sequence(__u64 number, __u64 environment)
 {
 	struct walk *w = walk_here();
@@ -297,7 +298,7 @@ __noinline int ruby_tell_sequence(__u64 number, __u64 environment)
 	return 0;
 }
 
-/* A function in C by its method's ID and owner. */
+/* Sends a function in C by its method's ID and owner. */
 __noinline int ruby_tell_native(__u64 number, __u64 id, __u64 owner)
 {
 	struct walk *w = walk_here();
@@ -353,8 +354,8 @@ static __always_inline __u64 ruby_line_index(
 	return (__u32)s->block[0] + before + ruby_bits(bits << (63 - (instruction & 63)));
 }
 
-/* The line at which a frame is: its program counter, which is at the instruction after, in the
- * sequence whose body is in s->code. */
+/* The line of a frame, from its program counter (which is at the next instruction) in the sequence
+ * whose body is in s->code. */
 static __always_inline __u64 ruby_line(
 	const struct ruby_layout *l, struct runtime_scratch *s, __u64 pc)
 {
@@ -429,8 +430,8 @@ static __always_inline void ruby_native(struct walk *w, const struct runtime_rec
 	runtime_record_frame(w, number, FRAME_POSITION_NONE);
 }
 
-/* The next frame of the run. A block that C has called is there before vm_exec is: such a run is
- * no native frame's. */
+/* The next frame of the run. The frame of a block that C calls exists before vm_exec does: such a
+ * run belongs to no native frame. */
 static __always_inline void ruby_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -504,8 +505,8 @@ static __always_inline void ruby_begin(struct walk *w, const struct ruby_layout 
 	w->runtime.owner = end;
 }
 
-/* Are the frames that are left some that a native frame must run? Functions in C that no Ruby has
- * called are not, nor is what a thread begins with. */
+/* Must a native frame run the remaining frames? Not if they are functions in C that no Ruby code
+ * has called, or the first frame of a thread. */
 static __always_inline int ruby_misses_owner(
 	const struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -521,8 +522,8 @@ static __always_inline int ruby_misses_owner(
 }
 
 /* Global: verified by itself. The stage that is next is native, unless this sets another. With
- * RUNTIME_NATIVE, at the stack's end: the frames that are left are forgotten if none misses its
- * native one. */
+ * RUNTIME_NATIVE, at the end of the stack: the remaining frames are dropped if none needs a native
+ * frame. */
 __noinline int ruby_step(__u32 stage)
 {
 	struct walk *w = walk_here();
@@ -567,7 +568,7 @@ __noinline int ruby_is_return(__u64 address)
 	       address - 1 - m->start + m->offset - r->text_from < r->text_bytes;
 }
 
-/* From code that a program has made to its caller. 1: done. */
+/* Goes from code that a program has made to its caller. 1: done. */
 __noinline int ruby_leave_code(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

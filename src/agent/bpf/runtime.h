@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * runtime: what the walks of all language runtimes have in common: frames, gaps, and functions that
- * are told to user space before the first sample that has them.
+ * runtime: common to the walks of all language runtimes: frames, gaps, and functions that are sent
+ * to user space before the first sample that has them.
  *
- * A function's number is a hash of its address and of what it points to. So another function in the
- * same memory has another number. The name is sent while the process surely lives: in the interrupt
- * that found the function.
+ * A function's number is a hash of its address and of its contents, so that another function in the
+ * same memory has another number. The name is sent in the interrupt that found the function, since
+ * the process certainly exists then.
  */
 #pragma once
 
@@ -70,8 +70,8 @@ static __always_inline __u32 block_byte(const __u64 *block, __u32 words, __u32 o
 	return block_word(block, words, offset) >> (offset & 7) * 8 & 0xff;
 }
 
-/* A length that is known to be below `limit`, a power of two, as Linux 5.10's verifier wants to see
- * it: the compiler must not know, or it leaves the mask out. */
+/* A length that is known to be below `limit`, a power of two, masked for Linux 5.10's verifier. The
+ * compiler must not know that it is, or it removes the mask. */
 static __always_inline __u64 bounded(__u64 length, __u64 limit)
 {
 	asm volatile("" : "+r"(length));
@@ -148,7 +148,7 @@ static __always_inline int code_is_told(__u64 number)
 	return (__u32)marks == mark || marks >> 32 == mark;
 }
 
-/* Is it still to be told, and may this sample tell it? */
+/* Must this function still be sent, and may this sample send it? */
 static __always_inline int code_is_due(const struct walk *w, __u64 number)
 {
 	struct bpf_counters *c = counters_here();
@@ -160,8 +160,7 @@ static __always_inline int code_is_due(const struct walk *w, __u64 number)
 	return 0;
 }
 
-/* Memory to put an event together in, which code_end() or code_drop() gives back; NULL: another CPU
- * has it. */
+/* Memory for an event, which code_end() or code_drop() gives back; NULL: another CPU uses it. */
 static __always_inline struct event_code *code_begin(void)
 {
 	struct stack_copy *copy = stack_copy_here();
@@ -185,8 +184,8 @@ static __always_inline struct event_code *code_begin(void)
 	return NULL;
 }
 
-/* Gives the memory back: the name could not be read, as of a page that the process has not touched
- * yet. A later sample tells it. */
+/* Gives the memory back, if the name could not be read (in a page that the process has not touched
+ * yet, for example). A later sample sends it. */
 static __always_inline void code_drop(void)
 {
 	struct stack_copy *copy = stack_copy_here();
@@ -217,8 +216,8 @@ static __always_inline __u32 code_copy_string(struct event_code *e, __u32 at, __
 	return bytes > 1 && bytes <= max ? bytes - 1 : 0;
 }
 
-/* Sends what is put together, with `bytes` of data: all of it in less than `limit` bytes, a power
- * of two. */
+/* Sends the event, with `bytes` of data; all of it must be shorter than `limit` bytes, a power of
+ * two. */
 static __always_inline void code_send_as(struct walk *w, __u16 kind, __u16 version,
 	struct event_code *e, __u64 number, __u32 bytes, __u64 limit)
 {
@@ -248,7 +247,7 @@ static __always_inline void code_send(struct walk *w, const struct runtime_recor
 	code_send_as(w, r->kind, r->version, e, number, bytes, limit);
 }
 
-/* It was told, and is to be told again: something that belongs to it was put off. */
+/* Has a function sent again, since something that belongs to it was put off. */
 static __always_inline void code_again(__u64 number)
 {
 	__u64 *pair = codes_told_pair(number);
@@ -256,7 +255,7 @@ static __always_inline void code_again(__u64 number)
 		*pair = *(const volatile __u64 *)pair >> 32;
 }
 
-/* The texts are in place, `bytes` of them: tell it. */
+/* Sends the function, whose texts are in place, `bytes` of them. */
 static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
 	struct event_code *e, __u64 number, __u32 bytes)
 {

@@ -11,7 +11,8 @@
 
 #include "kernel.h"
 
-/* A search in a VMA tree and what it found. Two, because a sample may interrupt an exec hook. */
+/* A search in a VMA tree and its result. There are two, because a sample may interrupt an exec
+ * hook. */
 enum vma_search_user {
 	VMA_SEARCH_SAMPLE = 0,
 	VMA_SEARCH_PROCESS = 1,
@@ -26,9 +27,9 @@ struct vma_search {
 	__u64 start;
 	__u64 end;
 	__u64 busy;
-	__u64 is_memory; /* the file asked for last: it is in memory of the kernel's */
+	__u64 is_memory; /* the last file is in the kernel's own memory (a memfd) */
 	__u64 entry;     /* of the tree: the node to read next */
-	__u64 last;      /* the last address that this node tells of */
+	__u64 last;      /* the last address that this node covers */
 	__u64 copy[STRUCT_COPY_BYTES / 8]; /* of the VMA that was found, then of its inode */
 	__u64 node[MAPLE_NODE_WORDS];      /* a copy of the tree's node */
 };

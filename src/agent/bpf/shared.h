@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
- * shared: what the BPF program and user space say to each other: the maps' keys and values, and
+ * shared: structures that the BPF program and user space exchange: the maps' keys and values, and
  * the events of the ring buffer. Plain integers, native byte order.
  */
 #pragma once
@@ -12,9 +12,9 @@
 #define SAMPLE_KERNEL_FRAMES_MAX 127 /* PERF_MAX_STACK_DEPTH */
 
 /* A user frame is one u64: file id << 48 | file offset (or address, for the ids that are no file).
- * It names the byte that was looked up: the interrupted instruction itself for the leaf and for
- * what a signal interrupted, and return address - 1, which lies in the call, for all others; so it
- * is symbolized as it stands. Kernel addresses are as the kernel gives them: the leaf, then return
+ * It names the byte that was looked up: for the leaf, and for a frame that a signal interrupted,
+ * the interrupted instruction; for all others return address - 1, which lies in the call. So it is
+ * symbolized without a change. Kernel addresses are as the kernel gives them: the leaf, then return
  * addresses. */
 #define FRAME_FILE_SHIFT 48
 #define FRAME_OFFSET_MASK 0x0000ffffffffffffULL
@@ -27,15 +27,15 @@ enum frame_file {
 };
 
 /* A frame of a language runtime: 0xf << 60 | code << 16 | position. `code` is the function's number
- * in its process, which an EVENT_CODE tells; `position` where it was in it (CPython: instructions
+ * in its process, which an EVENT_CODE names; `position` is the place in it (CPython: instructions
  * of two bytes), FRAME_POSITION_NONE: not known, or too far. */
 #define FRAME_RUNTIME (0xfULL << 60)
 #define FRAME_CODE_SHIFT 16
 #define FRAME_CODE_MASK ((1ULL << 44) - 1)
 #define FRAME_CODE_REAL (1ULL << 43)
 #define FRAME_POSITION_NONE 0xffff
-/* No frame, without FRAME_CODE_REAL: here frames of a runtime are missing. `code` is kind << 16 |
- * version, `position` one of these. */
+/* Without FRAME_CODE_REAL it is no frame: frames of a runtime are missing here. `code` is kind <<
+ * 16 | version, `position` one of these. */
 /* clang-format off */
 #define RUNTIME_GAP_LIST(X)                                                              \
 	X(THREADS, 1, "more threads than are searched for the one that was sampled")     \
@@ -70,10 +70,10 @@ static inline __u64 frame_code(__u64 frame)
 	return frame >> FRAME_CODE_SHIFT & FRAME_CODE_MASK;
 }
 
-/* The kernel's identity of a mapped file: inode and device. Inode numbers are given again, and
- * files are written over: `generation` (a hash of the inode's generation, its size and the time it
- * was written) tells which one it is now. 0: not known. A notice says it, and its file is published
- * with it; where another one is published for the inode, that is to be replaced. */
+/* The kernel's identity of a mapped file: inode and device. Inode numbers are reused, and files are
+ * overwritten: `generation` (a hash of the inode's generation, its size and the time it was
+ * written) tells which file it is now. 0: not known. A notice has it, and the file is published
+ * with it. If the inode is published with another generation, that entry must be replaced. */
 struct file_key {
 	__u64 inode;
 	__u32 dev; /* super block's dev_t as the kernel holds it: major << 20 | minor */
@@ -84,14 +84,13 @@ struct file_value {
 	__u16 file_id;
 	__u16 runtime;    /* 1 + index of its runtime_record; 0: it holds none */
 	__u32 page_base;  /* index of the first page in the pages array */
-	__u32 page_count; /* 0: the file has no table: frame pointers, but with FILE_NO_ROOM */
+	__u32 page_count; /* 0: no table: frame pointers are used, except with FILE_NO_ROOM */
 	__u32 first_page; /* file offset >> UNWIND_PAGE_SHIFT of page_base */
 };
 
 #define FILE_NO_ROOM 0xffffffffu /* page_base: it has a table, for which there is no room */
 
-/* Why a user stack ends where it does. Whole stacks (nothing is missing): see
- * stack_end_is_whole(). */
+/* Why a user stack ends where it does. stack_end_is_whole() says which stacks are whole. */
 /* clang-format off */
 #define STACK_END_LIST(X)                                                                    \
 	X(NONE, 0, "no user stack: a kernel thread")                                         \
@@ -127,7 +126,7 @@ static inline int stack_end_is_whole(unsigned end)
 enum event_type {
 	EVENT_SAMPLE = 1,
 	EVENT_SAMPLE_SEEN = 2, /* as SAMPLE, no frames: this hash was sent before in this epoch */
-	EVENT_EXEC = 3,        /* a process began another program */
+	EVENT_EXEC = 3,        /* a process executed another program */
 	EVENT_EXIT = 4,        /* the last thread of a process ended */
 	EVENT_STACK = 5,       /* the stack of the sample that this CPU sends next */
 	EVENT_RESUME = 6,      /* a thread that was sampled when it left its CPU runs again */
@@ -138,12 +137,12 @@ enum event_type {
 #define EVENT_FLAG_KEEP 1
 /* An EVENT_STACK of the same CPU came before: the walk can be finished from it. */
 #define EVENT_FLAG_STACK 2
-/* The upper half of the flags says what the thread did when the sample was taken. */
+/* The upper half of the flags is the thread's state when the sample was taken. */
 #define EVENT_STATE_SHIFT 4
 #define EVENT_STATE_MASK 0xf0
 
-/* As the label `state` has them. All but ON_CPU are of threads that leave their CPU: the stack is
- * where they will go on, and an EVENT_RESUME says how long they were away. */
+/* As the label `state` has them. All but ON_CPU are for threads that leave their CPU: they will go
+ * on at this stack, and an EVENT_RESUME says how long they were away. */
 /* clang-format off */
 #define THREAD_STATE_LIST(X)                                                             \
 	X(ON_CPU, 0, "on-cpu")     /* interrupted by the timer */                        \
@@ -194,13 +193,14 @@ struct event_sample {
 	__u16 user_count;
 	__u32 ppid;
 	struct file_notice notice; /* key.inode 0: none */
-	__u64 labels;              /* of its goroutine, as an EVENT_CODE has told them; 0: none */
+	__u64 labels;              /* of its goroutine, as an EVENT_CODE has sent them; 0: none */
 	__u64 frames[]; /* kernel_count addresses, leaf first, then user_count user frames */
 };
 
-/* All that a walk that ended with NO_FILE needs to go on once the file is known: the frame there,
- * where executable memory is mapped, and the memory from sp on. That is copied in aligned chunks,
- * so that none lies in two pages: of a large frame that was never filled pages may not be there. */
+/* All that is needed to finish a walk that ended with NO_FILE, once the file is known: the frame
+ * there, the executable mappings, and the memory from sp on. The memory is copied in aligned
+ * chunks, so that none lies in two pages, since pages of a large frame that was never filled may be
+ * missing. */
 #define STACK_BYTES_MAX 65536
 #define STACK_CHUNK_BYTES 2048
 #define STACK_CHUNKS_MAX (STACK_BYTES_MAX / STACK_CHUNK_BYTES)
@@ -229,7 +229,7 @@ struct event_stack {
 	__u32 bx_is_known;
 	__u32 mapping_count;
 	__u32 stack_bytes;
-	__u32 missing; /* chunks of the stack that are not there: a bit each, the first one lowest
+	__u32 missing; /* chunks of the stack that are missing: a bit each, the first one lowest
 			*/
 	__u32 pad;
 	struct stack_mapping mappings[STACK_MAPPINGS_MAX]; /* ascending */
@@ -252,8 +252,9 @@ struct event_resume {
 	__u64 time_ns;
 };
 
-/* Name, file and table of lines of a function, as they lay in the process' memory: texts of 1, 2 or
- * 4 bytes a character, and what the runtime finds lines by; each cut at its limit. */
+/* Name, file and table of lines of a function, as they are in the process' memory: texts of 1, 2 or
+ * 4 bytes a character, and the table from which the runtime finds lines. Each is cut at its limit.
+ */
 #define CODE_NAME_BYTES_MAX 256
 #define CODE_OWNER_BYTES_MAX 255 /* of a class or module in front of it */
 #define CODE_FILE_BYTES_MAX 512

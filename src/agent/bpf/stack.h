@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack: the copy of a stack whose walk ended in a file that user space has not told us of yet, so
- * that user space can finish it when it knows the file: even the first sample of a program is
+ * stack: the copy of a stack whose walk ended in a file that user space has not published yet. User
+ * space finishes the walk when it knows the file, so that even the first sample of a program is
  * whole.
  *
  * The copy is made in a map and sent before the sample. It is rare (config.stack_interval_ns,
@@ -50,7 +50,7 @@ __noinline int stack_add_slot(__u32 which, __u32 slot)
 	return 0;
 }
 
-/* The executable mappings of the leaf that tells of `address`; s->last is its last address. 0:
+/* Adds the executable mappings of the leaf that covers `address`; s->last is its last address. 0:
  * there is no such leaf. */
 __noinline int stack_add_leaf(__u32 which, __u64 address)
 {
@@ -94,7 +94,7 @@ static __always_inline void stack_add_list(struct vma_search *s, struct event_st
 static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
 {
 	__u64 from = sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
-	__u64 absent = ~0ULL; /* the page that was not there last: no page of user space */
+	__u64 absent = ~0ULL; /* the last page that was missing: at first no page of user space */
 	__u32 bytes = 0, missing = 0;
 	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {
 		__u64 at = from + i * STACK_CHUNK_BYTES;
@@ -131,7 +131,7 @@ __noinline int stack_fill(__u32 unused)
 	return 0;
 }
 
-/* 1: the stack is sent. The copy is ours. */
+/* 1: the stack was sent. Nobody else uses the copy meanwhile. */
 static __always_inline int stack_fill_and_send(
 	const struct walk *w, struct event_stack *e, struct bpf_counters *c)
 {

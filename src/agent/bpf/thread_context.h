@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * thread_context: the trace and the span that the interrupted thread works for, as a tracing
- * library says it (OpenTelemetry's thread context).
+ * thread_context: the trace and the span that the interrupted thread works for, from a tracing
+ * library (OpenTelemetry's thread context).
  *
- * A variable of each thread points to the record. User space finds out where the variable
- * is in each process (`thread_contexts`): beside the thread pointer, or in the block of a library,
- * to which a word or a pair of the library's own data leads. The record is sent like a function of
- * a runtime: with the first sample that has it, by its hash.
+ * A thread-local variable points to the record. User space finds out where the variable is in each
+ * process (`thread_contexts`): at an offset from the thread pointer, or in the block of a library,
+ * which a word or a pair in the library's data names. The record is sent like a function of a
+ * runtime: with the first sample that has it, by its hash.
  *
  * Source: OpenTelemetry, OTEP 4947 (thread context); System V ABI, thread-local storage, "ELF
  * Handling For Thread-Local Storage" (Drepper) and "Thread-Local Storage Descriptors" (Oliva).
@@ -25,7 +25,7 @@ struct {
 
 /* Behind the thread pointer: the blocks of the libraries, by number. */
 #define THREAD_MODULES 8
-/* What a descriptor says is a distance from the thread pointer, or an address. */
+/* A descriptor has a distance from the thread pointer, up to this, or an address. */
 #define THREAD_STATIC_BYTES_MAX (1 << 20)
 
 struct thread_context_event {
@@ -39,7 +39,7 @@ struct {
 	__type(value, struct thread_context_event);
 } thread_context_events SEC(".maps");
 
-/* In a library's block; 0: this thread has none. */
+/* The address of the variable in a library's block; 0: this thread has no such block. */
 static __always_inline __u64 thread_variable(
 	const struct thread_context_place *p, __u64 pointer, const __u64 pair[2])
 {
@@ -81,7 +81,7 @@ __noinline int thread_context(__u32 zero)
 	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
 	__u64 at = thread_context_at(p, BPF_CORE_READ(task, thread.fsbase));
 	__u64 record = at ? runtime_word(at) : 0;
-	__u64 head[4]; /* 28 bytes, and of the last word nothing more */
+	__u64 head[4]; /* 28 bytes; the rest of the last word is unused */
 	head[3] = 0;
 	if (!record || !read_user(head, THREAD_CONTEXT_BYTES, record) ||
 		(head[3] & 0xff) != THREAD_CONTEXT_IS_VALID)

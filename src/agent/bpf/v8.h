@@ -3,15 +3,16 @@
  * v8: the frames of JavaScript in V8 (Node.js), 8.4 on.
  *
  * All of V8's code keeps the frame pointer: its builtins, which lie in the program's file, and what
- * its compilers make, which lies in memory without one. The word below the saved frame pointer says
- * what a frame is: a small number, its type, in frames of V8's own; else it is the context of a
- * JavaScript function, which lies in the next word. So JavaScript needs no state of the process,
- * and the interpreter's own frames, which have that function too, give way to it.
+ * its compilers make, which lies in memory without one. The word below the saved frame pointer
+ * shows the kind of a frame: in V8's own frames a small number, the type; else the context of a
+ * JavaScript function, and the function is in the next word. So JavaScript needs no state of the
+ * process. The interpreter's own frames have that function too, and the function's frame replaces
+ * them.
  *
- * The garbage collector moves objects, while the thread that is sampled waits in it: then the first
- * word of an object is not its map, but where it has gone to. Each object that a name comes from is
- * believed only with the map of its type. A function is known by the numbers of its script and of
- * itself in the script, which stay when it is moved.
+ * The garbage collector may be moving objects while the sampled thread waits in it: then the first
+ * word of an object is its new address in place of its map. An object is used for a name only if it
+ * has the map of its type. A function is identified by the number of its script and its own number
+ * in the script, which do not change when it is moved.
  *
  * Source: V8, src/execution/frame-constants.h, frames.h, src/objects/{js-function,
  * shared-function-info,scope-info,script,string}.h, map-word.h.
@@ -21,7 +22,7 @@
 #include "hotspot.h"
 #include "v8_names.h"
 
-/* What is read of a frame: its words from fp - 64 on. */
+/* The words of a frame that are read: from fp - 64 on. */
 #define V8_FRAME_BELOW 64
 #define V8_FRAME_BYTES 80
 #define V8_FRAME_BYTES_MAX (8 << 20)
@@ -41,7 +42,7 @@ enum v8_frame_part {
 	V8_FRAME_NONE,
 	V8_FRAME_PUSHED, /* the caller's rbp only */
 	V8_FRAME_EMPTY,  /* rbp is set, the rest is in registers */
-	V8_FRAME_GONE,   /* what it was lies below sp */
+	V8_FRAME_GONE,   /* its former content lies below sp */
 };
 
 static __always_inline __u64 v8_frame_word(const struct v8_scratch *v, __s32 from_fp)
@@ -84,7 +85,7 @@ static __always_inline __u64 v8_position(
 	return position < FRAME_POSITION_NONE ? position : FRAME_POSITION_NONE;
 }
 
-/* A frame of code that was made of the function in v->function, and its number. */
+/* Records a frame of code that was made of the function in v->function, and its number. */
 static __always_inline void v8_record_code(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, __u64 number)
 {
@@ -99,7 +100,7 @@ static __always_inline void v8_record_code(
 		runtime_record_frame(w, number, FRAME_POSITION_NONE);
 }
 
-/* A frame of JavaScript: of the interpreter, of a compiled function, or of a builtin. */
+/* Records a frame of JavaScript: of the interpreter, of a compiled function, or of a builtin. */
 static __always_inline void v8_record_function(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, int is_interpreter)
 {
@@ -123,8 +124,8 @@ static __always_inline void v8_record_function(
 		v8_record_code(w, r, v, number);
 }
 
-/* At the instruction that was interrupted: how much of the frame is there. `b`: the byte before it,
- * then those from there on. */
+/* How much of the frame exists at the interrupted instruction. `b`: the byte before it, then the
+ * bytes from there on. */
 static __always_inline enum v8_frame_part v8_frame_part(const __u8 *b)
 {
 	if (b[1] == 0x55 && b[2] == 0x48 && b[3] == 0x89 && b[4] == 0xe5)
@@ -138,8 +139,8 @@ static __always_inline enum v8_frame_part v8_frame_part(const __u8 *b)
 	return V8_FRAME_WHOLE;
 }
 
-/* Says which function the code at pc belongs to: the function of the frame at the frame pointer, a
- * function that is about to make its frame, or a function that has left its frame. */
+/* Finds the function that the code at pc belongs to: the function of the frame at the frame
+ * pointer, a function that is about to make its frame, or a function that has left its frame. */
 static __always_inline enum v8_frame_part v8_frame_of_code(const struct walk *w)
 {
 	__u64 pc = w->pc;
@@ -152,7 +153,7 @@ static __always_inline enum v8_frame_part v8_frame_of_code(const struct walk *w)
 	return V8_FRAME_WHOLE;
 }
 
-/* The innermost function, which has no frame yet, or no more. */
+/* Records the innermost function, which has no frame yet, or has one no longer. */
 static __always_inline enum stack_end v8_frameless(struct walk *w, const struct runtime_record *r,
 	struct v8_scratch *v, enum v8_frame_part part)
 {
@@ -170,7 +171,7 @@ static __always_inline enum stack_end v8_frameless(struct walk *w, const struct 
 	return hotspot_to(w, pc, ra_at + 8, fp);
 }
 
-/* The frame at (pc, sp, fp), and to its caller. Global: verified by itself. */
+/* Records the frame at (pc, sp, fp), and goes to its caller. Global: verified by itself. */
 __noinline int v8_frame(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

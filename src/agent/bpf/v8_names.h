@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * v8_names: from a JSFunction of V8 to its number, and what is told of it: its name, its script's
- * name, and where in the script it is.
+ * v8_names: from a JSFunction of V8 to its number, and its event: its name, its script's name, and
+ * its place in the script.
  */
 #pragma once
 
@@ -10,7 +10,7 @@
 #define V8_TAG 1        /* of a pointer to an object */
 #define V8_SMI_SHIFT 32 /* of a small number, whose lower half is zero */
 #define V8_MAP_TYPE 12  /* of a Map: the type of its objects, u16 */
-/* A String: length, and where its characters begin, or what it is made of. */
+/* A String: its length, and where its characters begin, or the Strings that it is made of. */
 #define V8_STRING_LENGTH 12
 #define V8_STRING_TEXT 16
 #define V8_STRING_BYTES 32
@@ -20,25 +20,25 @@
 #define V8_STRING_EXTERNAL 2
 #define V8_STRING_THIN 5
 #define V8_STRING_ONE_BYTE 8
-/* Strings of which a name is put together, and steps to one. */
+/* Strings that one name is made of, and steps to reach one. */
 #define V8_NAME_PARTS_MAX 4 /* power of two */
 #define V8_STRING_STEPS_MAX 4
-/* From so many variables on their names are elsewhere. */
+/* With this many variables or more, their names are elsewhere. */
 #define V8_SCOPE_NAMES_MAX 75
 
 /* Of a JSFunction, from 13 on: its number in the table of codes. */
 #define V8_FUNCTION_HANDLE 24
 #define V8_HANDLE_SHIFT 8
-/* Of DeoptimizationData: its length, which is 0 where nothing was optimized, and how many functions
- * were put into the code. */
+/* Of DeoptimizationData: its length (0: nothing was optimized), and how many functions were inlined
+ * into the code. */
 #define V8_DEOPT_LENGTH 8
 #define V8_DEOPT_LENGTH_LEAST 9
 #define V8_DEOPT_FUNCTIONS 24
 #define V8_CODE_TABLE_BYTES_MAX 2560
 
-/* Of a SharedFunctionInfo: its Code, where it was compiled without optimizing. */
+/* Of a SharedFunctionInfo: its Code, if it was compiled without optimizing. */
 #define V8_SHARED_DATA 8
-/* A FeedbackVector: its slots, how many are looked at; a weak reference. */
+/* A FeedbackVector: its slots, how many of them are read; a weak reference. */
 #define V8_FEEDBACK_SLOTS 48
 #define V8_FEEDBACK_MAX 64
 #define V8_WEAK_TAG 3
@@ -69,16 +69,16 @@ struct v8_scratch {
 	__u64 script[V8_BLOCK_WORDS];
 	__u64 scope[V8_BLOCK_WORDS]; /* ScopeInfo, then its slots */
 	__u64 text[V8_BLOCK_WORDS];  /* String */
-	__u64 maps[V8_MAP_COUNT];    /* that were seen to be of the type, in this sample */
+	__u64 maps[V8_MAP_COUNT];    /* maps found to be of the type, in this sample */
 	__u32 sample;
-	__u32 has_script; /* the function asked for last is no builtin */
+	__u32 has_script; /* the last function is no builtin */
 	__u64 code[V8_BLOCK_WORDS];
 	__u64 deopt[V8_BLOCK_WORDS]; /* DeoptimizationData */
 	__u64 inlined[V8_INLINED_MAX];
 	struct v8_code_told code_told;
 	__u64 loop_cell; /* a function's feedback, and the code that was found by it last */
 	__u64 loop_code;
-	__u64 vain[V8_VAIN_SLOTS]; /* what was searched in vain in this sample, by hash */
+	__u64 vain[V8_VAIN_SLOTS]; /* hashes of searches that found nothing in this sample */
 	__u64 code_position;       /* of the frame at hand: bytes into its code */
 	__u64 head[4];             /* of a BytecodeArray's table */
 	struct v8_told told;
@@ -130,7 +130,7 @@ static __always_inline int v8_is_small(__u64 word)
 	return !(__u32)word;
 }
 
-/* Reads the first bytes of an object, where it is now. 0: it is none. */
+/* Reads the first bytes of an object at its present address. 0: it is no object. */
 static __always_inline int v8_read(__u64 *out, __u32 bytes, __u64 object)
 {
 	if (!(object & V8_TAG) || !read_user(out, bytes, object - V8_TAG))
@@ -204,8 +204,8 @@ __noinline int v8_string(__u64 string)
 	return 0;
 }
 
-/* Copies the text in v->text_at, which is not put together of others, to data[at]. All texts of one
- * name have characters of one size. */
+/* Copies the text in v->text_at, which is not made of others, to data[at]. All texts of one name
+ * have characters of one size. */
 static __always_inline __u32 v8_copy_flat(
 	struct v8_scratch *v, struct event_code *e, __u32 at, __u32 max)
 {
@@ -216,9 +216,9 @@ static __always_inline __u32 v8_copy_flat(
 	return code_copy(e, at, v->text_at, v->text_bytes, max);
 }
 
-/* Copies a name, of some parts at most, to data[at] of the event that code_begin() gave: what is
- * right of one and no single String is left out. Its unit is v->copied_unit. How many bytes, below
- * 1,024. Global: verified once. */
+/* Copies a name of at most V8_NAME_PARTS_MAX parts to data[at] of the event from code_begin(). A
+ * right part that is itself made of several Strings is left out. Its unit is v->copied_unit.
+ * Returns how many bytes, below 1,024. Global: verified once. */
 __noinline int v8_copy(__u32 at, __u64 string, __u32 max)
 {
 	struct v8_scratch *v = v8_scratch_here();
@@ -277,8 +277,8 @@ static __always_inline __u64 v8_script_number(
 	return hash_mix(code_number_begin(w, w->event.h.tid), v8_word(v->script, l->script_id));
 }
 
-/* Where a function's name and place are, behind the names of the variables of its scope: reads
- * these slots to v->told. 0: there are none. */
+/* Reads the slots with a function's name and place, which follow the names of its scope's
+ * variables, to v->told. 0: there are none. */
 static __always_inline int v8_read_slots(
 	const struct v8_layout *l, struct v8_scratch *v, __u64 scope)
 {
@@ -309,7 +309,7 @@ static __always_inline __u32 v8_copy_scope_name(struct v8_scratch *v, struct eve
 	return bytes;
 }
 
-/* Where the source of v->script is. 0: it is not one text. */
+/* Finds the source of v->script. 0: it is not one text. */
 static __always_inline int v8_find_source(const struct v8_layout *l, struct v8_scratch *v)
 {
 	v->source_bytes = 0;
@@ -322,8 +322,8 @@ static __always_inline int v8_find_source(const struct v8_layout *l, struct v8_s
 	return 1;
 }
 
-/* A piece of the source of the script at hand. 1: it is told; 0: later; -1: the process has not
- * touched it, as the source of what a snapshot holds. */
+/* Sends a piece of the current script's source. 1: it was sent; 0: later; -1: the process has not
+ * touched that memory, as with scripts in a snapshot. */
 __noinline int v8_tell_piece(__u32 piece)
 {
 	struct walk *w = walk_here();
@@ -334,7 +334,7 @@ __noinline int v8_tell_piece(__u32 piece)
 	__u64 number = v8_piece_number(v->told.source, piece);
 	if (!r || code_is_told(number))
 		return 1;
-	/* Half of what may be told is left to functions. */
+	/* Half of what may be sent is reserved for functions. */
 	if (w->runtime.code_bytes > CODE_BYTES_OF_SAMPLE_MAX / 2)
 		return 0;
 	struct event_code *e = code_is_due(w, number) ? code_begin() : NULL;
@@ -356,7 +356,8 @@ __noinline int v8_tell_piece(__u32 piece)
 	return code_is_told(number);
 }
 
-/* The pieces of the source that were not told yet, as many as this sample may. 1: that is all. */
+/* Sends the pieces of the source that were not sent yet, as many as this sample may. 1: all are
+ * sent. */
 static __always_inline int v8_tell_source(struct v8_scratch *v)
 {
 	for (__u32 i = 0; i < V8_PIECES_MAX; i++) {
@@ -369,7 +370,7 @@ static __always_inline int v8_tell_source(struct v8_scratch *v)
 	return 1;
 }
 
-/* What is told of the function behind its texts, to data[at]: how many bytes. */
+/* Copies the data that follow a function's texts to data[at]; returns how many bytes. */
 static __always_inline __u32 v8_copy_told(
 	const struct v8_layout *l, struct v8_scratch *v, struct event_code *e, __u32 at)
 {
@@ -393,7 +394,7 @@ static __always_inline __u32 v8_copy_told(
 	return bytes;
 }
 
-/* The function of v->shared and v->script. */
+/* Sends the function of v->shared and v->script. */
 static __always_inline int v8_tell(__u64 number)
 {
 	struct walk *w = walk_here();
@@ -432,7 +433,7 @@ static __always_inline int v8_tell(__u64 number)
 	return 0;
 }
 
-/* The number of the function with this SharedFunctionInfo, which is told if it is new; 0: it is
+/* The number of the function with this SharedFunctionInfo, which is sent if it is new; 0: it is
  * none. */
 __noinline __u64 v8_shared(__u64 shared)
 {
@@ -502,8 +503,8 @@ static __always_inline __u64 v8_code_of(
 	return runtime_word(table + entry * 16 + 8) >> 16 | V8_TAG;
 }
 
-/* The functions that were put into the code in v->code, by number in v->inlined. By itself, before
- * v8_tell_code(): their stacks do not fit beside each other. */
+/* Puts the numbers of the functions inlined into the code in v->code into v->inlined. It is called
+ * before v8_tell_code(), and not by it: the stacks of both together are too large. */
 __noinline int v8_tell_inlined(__u32 zero)
 {
 	struct walk *w = walk_here();
@@ -523,7 +524,7 @@ __noinline int v8_tell_inlined(__u32 zero)
 	return 0;
 }
 
-/* The code in v->code, and which functions are in it. */
+/* Sends the code in v->code, and which functions are in it. */
 __noinline int v8_tell_code(__u64 number)
 {
 	struct walk *w = walk_here();
@@ -579,8 +580,8 @@ static __always_inline int v8_is_in_code(
 	return v->code_position < v8_half(v->code, l->code_bytes);
 }
 
-/* A loop that runs for long gets code of its own, which the function's feedback has: looks for the
- * one with `address`, from 11 on. 1: it is in v->code. */
+/* A loop that runs for long gets code of its own, found in the function's feedback. Searches for
+ * the code with `address`, from 11 on. 1: it is in v->code. */
 __noinline int v8_find_loop_code(__u64 address)
 {
 	struct walk *w = walk_here();
@@ -612,7 +613,7 @@ __noinline int v8_find_loop_code(__u64 address)
 		if ((slot & 3) != V8_WEAK_TAG || (__u32)slot == V8_WEAK_TAG)
 			continue;
 		slot &= ~2ULL;
-		/* The Code, or what stands for it. */
+		/* The Code, or an object that stands for it. */
 		if (!v8_is_in_code(l, v, slot, address)) {
 			slot = v8_word(v->code, 8);
 			if (!v8_is_in_code(l, v, slot, address))
@@ -626,8 +627,8 @@ __noinline int v8_find_loop_code(__u64 address)
 	return 0;
 }
 
-/* Is the instruction at `address` in code of this JSFunction, but that of a long loop? Global:
- * verified once. */
+/* Is the instruction at `address` in code of this JSFunction, apart from code of a long loop?
+ * Global: verified once. */
 __noinline int v8_runs(__u64 function, __u64 address)
 {
 	struct walk *w = walk_here();
@@ -666,8 +667,8 @@ static __always_inline enum v8_code_kind v8_find_code(
 	return V8_CODE_OPTIMIZED;
 }
 
-/* The number of the code in v->code, made of the function with this number, which is told if it is
- * new. */
+/* The number of the code in v->code, made of the function with this number; the code is sent if it
+ * is new. */
 static __always_inline __u64 v8_code_number(struct walk *w, const struct v8_layout *l,
 	struct v8_scratch *v, __u64 function, __u64 address)
 {

@@ -19,13 +19,13 @@ static __always_inline struct vma_search *vma_search_at(__u32 which)
 }
 
 /* A field of a structure of the kernel, of which `copy` has the first STRUCT_COPY_BYTES: out of the
- * copy if it is there. Which fields it has is known when the program is loaded. */
+ * copy if it is there. Whether the copy has a field is known when the program is loaded. */
 #define COPY_READ(copy, from, type, field)                                                    \
 	(bpf_core_field_offset(type, field) + sizeof(((type *)0)->field) <= STRUCT_COPY_BYTES \
 			? ((const type *)(const void *)(copy))->field                         \
 			: BPF_CORE_READ((const type *)(from), field))
 
-/* One read of memory for all the fields that are wanted: each costs as much as four of them. */
+/* Reads all the wanted fields at once: a read costs as much as four fields. */
 static __always_inline int struct_copy(__u64 *copy, __u32 type_bytes, const void *from)
 {
 	__u32 bytes = type_bytes < STRUCT_COPY_BYTES ? type_bytes : STRUCT_COPY_BYTES;
@@ -92,7 +92,7 @@ static __always_inline __u32 vma_read_node(struct vma_search *s)
 }
 
 /* One node of the tree. A global function, so that it is verified once, and not for each depth;
- * those take only numbers before Linux 5.12. */
+ * before Linux 5.12 such functions take only numbers. */
 __noinline int vma_step_maple(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -126,9 +126,9 @@ __noinline int vma_leaf_step(__u32 which, __u64 address)
 	return VMA_STEP_DOWN;
 }
 
-/* s->node becomes the leaf that tells of `address`, s->last its last address. 0: there is no such
- * leaf. Asks for the tree itself: a global function is verified also where it is not called, and a
- * kernel without the tree has not the field. */
+/* Reads the leaf that covers `address` to s->node, and its last address to s->last. 0: there is no
+ * such leaf. It checks itself that the kernel has the tree: a global function is verified even if
+ * it is not called, and an older kernel lacks the field. */
 __noinline int vma_leaf(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -220,9 +220,9 @@ static __always_inline __u64 generation_mix_time(__u64 h, const __u64 *copy, __u
 	return generation_mix(h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_nsec));
 }
 
-/* Which file the inode is now: its number may have been given again, and a file written over. In
- * the kernel's own memory (a memfd) a random number tells the first, and nothing the second: a
- * compiler that writes its code there changes the time with each page. */
+/* Which file the inode is now: its number may have been reused, and the file overwritten. For a
+ * file in the kernel's own memory (a memfd) a random number shows the first, and nothing shows the
+ * second, since a compiler that writes its code there changes the time with each page. */
 static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at, int is_memory)
 {
 	__u64 h = generation_mix(0, INODE_READ(copy, at, i_generation));
@@ -245,8 +245,8 @@ static __always_inline __u32 inode_generation(struct vma_search *s, __u64 inode,
 	return inode_copy(s->copy, inode) ? inode_generation_of(s->copy, inode, is_memory) : 0;
 }
 
-/* The kernel's identity of a file. The generation is returned apart: it is no part of the key. Uses
- * s->copy, and sets s->is_memory. */
+/* The kernel's identity of a file. The generation is returned separately: it is no part of the key.
+ * Uses s->copy, and sets s->is_memory. */
 static __always_inline __u64 vma_file_key(
 	struct vma_search *s, const struct file *file, struct file_key *key, __u32 *generation)
 {

@@ -12,7 +12,7 @@ struct bpf_program;
 struct cpus;
 
 #define CPUS_MAX 8192 /* NR_CPUS of the largest x86-64 kernels */
-/* An event that has not fired for so long, and so many of its periods, is dead. */
+/* An event that has not fired for this time, and for this many of its periods, is dead. */
 #define CPUS_SILENCE_NS (2 * NS_PER_SEC)
 #define CPUS_SILENCE_PERIODS 20
 
@@ -24,17 +24,17 @@ NODISCARD bool cpus_parse(struct str list, bool *out, uint32_t count);
 NODISCARD enum status cpus_new(
 	const struct bpf_program *program, uint32_t frequency_hz, struct cpus **out, struct err *e);
 void cpus_free(struct cpus *c); /* detaches */
-/* Attach to each CPU that is online and has no event; forget those that went offline. One read of
- * a file when nothing changed. E_DENIED: some may not be sampled, all others are; not said again
- * until the list changes. */
+/* Attaches to each CPU that is online and has no event; forgets CPUs that went offline. If nothing
+ * changed it costs one read of a file. E_DENIED: some CPUs may not be sampled, all others are; it
+ * is returned once for each change of the list. */
 NODISCARD enum status cpus_update(struct cpus *c, struct err *e);
-/* `fired`: how often the event of each possible CPU has, since the beginning. What is dead is made
- * anew, and counted. E_DENIED as of cpus_update(). */
+/* Replaces dead events, and counts them. `fired`: how often the event of each possible CPU has
+ * fired since the beginning. E_DENIED: as for cpus_update(). */
 NODISCARD enum status cpus_listen(
 	struct cpus *c, const uint64_t *fired, int64_t now_ns, struct err *e);
 uint64_t cpus_renewed(const struct cpus *c);
 void cpus_detach(struct cpus *c);
-/* While paused no event fires, those of CPUs that come online neither. */
+/* While paused no event fires, not even on CPUs that come online. */
 void cpus_pause(struct cpus *c, bool paused);
 /* From now on so many samples a second. */
 NODISCARD enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e);

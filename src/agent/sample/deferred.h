@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * deferred: samples whose walk ended in a file that was not known yet, with a copy of their stack:
- * kept until the file is known, then finished here by the same tables. Private to agent/. Not
- * thread safe: the poll thread's.
+ * deferred: keeps samples whose walk ended in an unknown file, with a copy of their stack, until
+ * the file is known; then it finishes their walk by the same tables. Private to agent/. Not thread
+ * safe: used by the poll thread.
  */
 #pragma once
 
@@ -11,9 +11,9 @@
 #include "base/err.h"
 #include "base/metrics.h"
 
-/* Samples that wait: as many as are taken while one waits, and at least DEFERRED_LEAST. A stack is
- * up to 84 KiB and waits compressed. Their bytes are limited to a part of the host's memory,
- * between two bounds. More samples are delivered as they are, and counted. */
+/* Samples that may wait: as many as are taken while one waits, and at least DEFERRED_LEAST. A stack
+ * has up to 84 KiB and is kept compressed. Their bytes are limited to a part of the host's memory,
+ * between two bounds. Samples beyond that are delivered unfinished, and counted. */
 #define DEFERRED_LEAST 256
 #define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)
 #define DEFERRED_BYTES_MAX ((uint64_t)512 << 20)
@@ -64,12 +64,13 @@ struct deferred;
 NODISCARD enum status deferred_new(
 	const struct deferred_config *c, struct deferred **out, struct err *e);
 void deferred_free(struct deferred *d);
-/* The stack of the sample that comes next from its CPU. Copied. */
+/* Takes the stack of the next sample from its CPU. Copied. */
 void deferred_stack(struct deferred *d, const struct event_stack *stack);
-/* True: it is kept, and will be emitted. False: it is no sample for here; the caller delivers it.
- */
+/* True: the sample is kept, and will be emitted. False: it need not or cannot wait; the caller
+ * delivers it.
+ * */
 bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns);
-/* Finish what can be; everything when `all`. */
+/* Finishes the samples that can be finished; all of them if `all`. */
 void deferred_run(struct deferred *d, int64_t now_ns, bool all);
 const struct deferred_metrics *deferred_metrics(const struct deferred *d);
 void deferred_write_metrics(const struct deferred *d, struct buf *out);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * governor: how often to sample, so that the agent stays within what it may cost, and whether to
- * sample at all in this interval. Private to agent/. No I/O: the caller says what was used.
+ * governor: decides how often to sample, so that the agent stays within its limits of CPU and
+ * memory, and whether to sample in this interval. Private to agent/. No I/O: the caller gives the
+ * usage.
  *
  * Cost: the CPU time of the agent, of its broker and of its eBPF programs, as a share of all CPUs
  * of the host, over windows of GOVERNOR_WINDOW_NS. Above the limit the rate is halved, down to 1
  * Hz; when at twice the rate it would still be below three quarters of the limit, for
  * GOVERNOR_CALM_WINDOWS in a row, it is doubled, up to what was asked for. Memory above its limit
- * halves the rate too, and tells the agent to drop what it can read again.
+ * halves the rate too, and lets the agent drop data that it can read again.
  *
  * There are two rates: the timer's, and the share of threads leaving their CPU that is sampled. The
  * rate that brought most samples of the window is halved. The rate that was halved most often is
@@ -50,7 +51,7 @@ struct governor_decision {
 	uint32_t off_cpu_halvings; /* of the share that was asked for */
 	bool paused;
 	bool drop_caches; /* once for each window above the limit of memory */
-	bool changed;     /* rate or pause are other than the time before */
+	bool changed;     /* rate or pause have changed since the last time */
 	const char *why;  /* of a change of the rate */
 };
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mapsizes: how large the maps of the eBPF programs are, by the number of CPUs and the memory of
+ * mapsizes: chooses the sizes of the eBPF programs' maps, by the number of CPUs and the memory of
  * the host. On an idle host all of them stay within KERNEL_BYTES_IDLE: the more CPUs there are, the
- * less is left for unwind tables. Those in use may take more. Private to agent/ (sampler.c, oom.c).
+ * less is left for unwind tables. Tables in use may take more. Private to agent/ (sampler.c,
+ * oom.c).
  */
 #pragma once
 
@@ -11,8 +12,8 @@
 
 struct bpf_object;
 
-/* All maps and programs where tables are not used, on up to KERNEL_CPUS_MAX possible CPUs. Beyond
- * these tables still have TABLE_BYTES_IDLE_LEAST. */
+/* Bytes of all maps and programs while tables are not used, on up to KERNEL_CPUS_MAX possible CPUs.
+ * With more CPUs tables still have TABLE_BYTES_IDLE_LEAST. */
 #define KERNEL_BYTES_IDLE (18u << 20)
 #define KERNEL_CPUS_MAX 192
 #define TABLE_BYTES_IDLE_LEAST (8u << 20)
@@ -21,7 +22,7 @@ struct bpf_object;
  * at most half of our control group's limit, since the kernel counts them there (Linux 5.11). */
 #define TABLE_BYTES_LEAST (64u << 20)
 #define TABLE_HOST_PERCENT 1
-/* What all BPF programs take in the kernel, compiled. */
+/* Bytes of all BPF programs in the kernel, compiled. */
 #define KERNEL_PROGRAM_BYTES (256u << 10)
 
 struct mapsizes {
@@ -40,7 +41,7 @@ uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus);
 /* Memory that the kernel charges for the maps and programs of a loaded object, or the estimate
  * where it does not say; without slabs. */
 uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus);
-/* Bytes that this leaves to unused unwind tables. */
+/* Bytes that are left for unused unwind tables. */
 uint32_t mapsizes_idle_table_bytes(uint64_t maps_bytes);
 /* Bytes that tables in use may take by default; `limit_bytes`: of the control group, UINT64_MAX:
  * none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * probe: why the kernel does not let us sample, in a sentence for people. Private to agent/.
+ * probe: says in a sentence for people why the kernel does not let us sample. Private to agent/.
  */
 #pragma once
 
@@ -10,8 +10,8 @@
  * missing, and how to get it. Leaves nothing behind. */
 NODISCARD enum status probe_sampling(struct err *e);
 
-/* Samples carry pids of the host. E_UNSUPPORTED: this process sees others in /proc, and `e` says
- * what to do. OK also where /proc does not tell. */
+/* Samples have pids of the host. E_UNSUPPORTED: this process sees other pids in /proc, and `e` says
+ * what to do. OK also if /proc does not show it. */
 NODISCARD enum status probe_pid_namespace(struct err *e);
 
 /* `what` (a gerund: "loading an eBPF program") failed with errno `error`: the sentence and its

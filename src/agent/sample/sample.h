@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample: the samples: taken in the kernel, finished, with their time off the CPU; and how often.
- * The agent's other sub-folders include this header only.
+ * sample: takes samples in the kernel, finishes them, adds their time off the CPU, and decides how
+ * often. The agent's other sub-folders include this header only.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sampler: the BPF program in the kernel: loads it, attaches it to every CPU (also those that come
- * online later), keeps its maps, and hands its events over. Private to agent/.
+ * sampler: loads the BPF program into the kernel, attaches it to every CPU (also to CPUs that come
+ * online later), fills its maps, and delivers its events. Private to agent/.
  *
  * Thread safety: sampler_start(), _stop(), _poll() and _next_epoch() from one thread;
  * sampler_publish(), sampler_retract() and the counters from any.
@@ -21,10 +21,10 @@ struct sampler_config {
 	/* Unless 0: only this process and its descendants are sampled (pid as the initial pid
 	 * namespace has it). */
 	int only_pid;
-	/* Of all threads that leave their CPU, the share that is sampled at first; 0: none, and the
-	 * scheduler is not watched at all. */
+	/* The share of threads leaving their CPU that is sampled at first; 0: none, and no program
+	 * is attached to the scheduler. */
 	double off_cpu_probability;
-	/* Show the native frames of an interpreter's loop, too, before the frames that they run. */
+	/* Also show the native frames of an interpreter's loop, before the frames that they run. */
 	bool keep_interpreters;
 };
 
@@ -34,13 +34,13 @@ struct sampler;
  * CPUs. */
 NODISCARD enum status sampler_kernel_bytes(
 	const struct sampler_config *c, uint32_t cpus, uint64_t *out, struct err *e);
-/* The part of `table_bytes_max` that unused tables may keep, so that all together takes 18 MiB at
- * most on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB where there is room for them,
+/* The part of `table_bytes_max` that unused tables may keep, so that all maps together take at most
+ * 18 MiB on up to KERNEL_CPUS_MAX possible CPUs (mapsizes.h); 12 MiB if there is room for them,
  * never less than 8. */
 uint32_t sampler_idle_table_bytes(const struct sampler_config *c);
 
-/* Loads the programs of a skeleton. It was opened with `log`, zeroed, for the verifier to tell what
- * it does not like: Linux 5.10 tells each step, and only what is written becomes memory. */
+/* Loads the programs of a skeleton. It was opened with `log`, zeroed, for the verifier's messages:
+ * Linux 5.10 logs each step, and only written pages take memory. */
 #define SAMPLER_LOG_BYTES (64u << 20)
 struct bpf_object_skeleton;
 NODISCARD enum status sampler_load(
@@ -52,8 +52,8 @@ struct sampler_events {
 	void *ctx;
 	void (*sample)(void *ctx, const struct event_sample *s);
 	void (*process)(void *ctx, const struct event_process *p);
-	/* The stack of the sample that comes next from its CPU, which has EVENT_FLAG_STACK. NULL:
-	 * stacks are not copied. */
+	/* The stack of the next sample from its CPU, which has EVENT_FLAG_STACK. NULL: stacks are
+	 * not copied. */
 	void (*stack)(void *ctx, const struct event_stack *s);
 	/* A thread runs again; its sample, whose state is not ON_CPU, came before. NULL with
 	 * off_cpu_probability 0. */
@@ -78,36 +78,35 @@ NODISCARD enum status sampler_set_frequency(
 	struct sampler *s, uint32_t frequency_hz, struct err *e);
 /* Sets the share of the threads leaving their CPU that is sampled, if any are. */
 void sampler_set_off_cpu(struct sampler *s, double probability);
-/* Can its maps be looked into and changed, with the privileges that are left? */
+/* Can its maps be read and changed with the remaining privileges? */
 bool sampler_works(struct sampler *s);
 /* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
  * came online. */
 NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);
-/* From now on sampler_poll() reads another ring, too, and hands its events to `handle`, which
- * answers 0. */
+/* From now on sampler_poll() also reads another ring, and passes its events to `handle`, which must
+ * return 0. */
 NODISCARD enum status sampler_read_too(struct sampler *s, int ring_fd,
 	int (*handle)(void *ctx, void *data, size_t size), void *ctx, struct err *e);
-/* Functions of runtimes were forgotten here, or lost on the way: all are told again. */
+/* Has all functions of runtimes sent again, since some were forgotten here, or lost on the way. */
 void sampler_ask_codes(struct sampler *s);
-/* An end of the interval: hashes sent before are sent with frames again, and the room for tables is
- * divided anew. */
+/* To be called at the end of an interval: stacks are sent with their frames again, and the room for
+ * tables is divided anew. */
 void sampler_next_epoch(struct sampler *s);
 
 /* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
  * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
- * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image.
- * E_LIMIT: over table_bytes_max after the coldest tables were evicted; then the file is known, and
- * stacks end in it with NO_ROOM, until it is found hotter than others and evicted for that.
- * E_UNAVAILABLE: too many files are in use; then it is not known. A file that was evicted is not
- * known any more: when it is met again there is a notice as for a new one, and it is to be
- * published again. */
+ * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image. E_LIMIT: over
+ * table_bytes_max after the coldest tables were evicted; then the file is known, and stacks end in
+ * it with NO_ROOM, until it becomes hotter than others and is evicted for that. E_UNAVAILABLE: too
+ * many files are in use; then it is not known. A file that was evicted is no longer known: its next
+ * sample gives a notice as for a new file, and it must be published again. */
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
 /* False: it was not asked for, or the kernel refused it. */
 bool sampler_walks_runtimes(const struct sampler *s);
-/* The threads of this process say which span they work for: from now on its samples are told with
- * it. E_LIMIT: THREAD_CONTEXTS_MAX processes do. NULL: it does not any more. */
+/* The threads of this process say which span they work for: from now on its samples have it.
+ * E_LIMIT: THREAD_CONTEXTS_MAX processes do. NULL: it does not any more. */
 NODISCARD enum status sampler_set_thread_context(
 	struct sampler *s, uint32_t pid, const struct thread_context_place *place);
 /* A published file holds a language runtime: from now on its frames are walked, too. Holds until
@@ -118,8 +117,8 @@ NODISCARD enum status sampler_set_runtime(struct sampler *s, const struct file_k
 bool sampler_knows(struct sampler *s, const struct file_key *key);
 
 /* The rule in force at an offset of a published file (key.inode 0: the vDSO), as the program finds
- * it; FRAME_POINTER for one without a table. Memory that this maps is given back by sampler_rest().
- */
+ * it; FRAME_POINTER for one without a table. sampler_rest() gives back the memory that this maps.
+ * */
 enum tables_found sampler_find_rule(struct sampler *s, const struct file_key *key,
 	uint64_t file_offset, struct unwind_rule *out);
 void sampler_rest(struct sampler *s);
@@ -133,18 +132,18 @@ struct sampler_program {
 	uint64_t run_ns;
 };
 
-/* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; what was handed over is
- * bpf.delivered + bpf.seen - lost_seen, once the ring is empty. */
+/* bpf.samples = bpf.delivered + bpf.seen + the bpf.lost_…; once the ring is empty, bpf.delivered +
+ * bpf.seen - lost_seen samples were passed on. */
 struct sampler_stats {
 	struct bpf_counters bpf; /* summed over CPUs */
 	uint64_t lost_seen;      /* samples sent by a hash whose frames were not kept */
 	uint32_t cpus;           /* with a perf event */
 	uint64_t cpus_renewed;   /* events that had died, and were made anew */
 	uint32_t files;          /* published */
-	uint32_t without_room;   /* of these, whose tables had no room */
+	uint32_t without_room;   /* of these, files whose tables had no room */
 	uint64_t table_bytes;    /* in use in slabs */
 	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
-	uint64_t slab_bytes;     /* of these, what unwind tables are for */
+	uint64_t slab_bytes;     /* of these, bytes for unwind tables */
 	uint64_t evicted_tables;
 	uint64_t run_count; /* of the program that the timer runs, with config.stats */
 	uint64_t run_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stack_cache: the frames of stacks that the BPF program will from now on name by their hash only.
+ * stack_cache: the frames of stacks that the BPF program will from now on send by their hash only.
  * Private to agent/ (sampler.c).
  *
  * Two generations: the stacks of this epoch and of the one before, whose hashes may still be on
