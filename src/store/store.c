@@ -62,8 +62,8 @@ static void wait_until(pthread_cond_t *c, struct lock *m, int64_t deadline_ns)
 	(void)lock_wait_until(c, m, &t);
 }
 
-/* When the memtable is due; INT64_MAX: it is empty. What is frozen is being written by a thread, or
- * could not be. With the lock held. */
+/* When the memtable must be flushed; INT64_MAX: it is empty. A frozen table is being written by a
+ * thread, or could not be written. With the lock held. */
 static int64_t flush_due_ns(struct store *s)
 {
 	if (s->flush_status != OK)
@@ -122,7 +122,7 @@ static bool thin_some(struct store *s, int64_t now_ns)
 	return st == OK && thinned;
 }
 
-/* By turns: at full ingest there is always something to merge. */
+/* Does its tasks by turns: at full ingest there is always something to merge. */
 static void upkeep(struct store *s)
 {
 	bool more = true;
@@ -138,7 +138,8 @@ static void upkeep(struct store *s)
 	if (atomic_load(&s->manifest_stale))
 		store_manifest_write(s);
 	store_trim_caches(s);
-	(void)malloc_trim(0); /* what flushing, merging and queries took goes back to the system */
+	(void)malloc_trim(
+		0); /* gives the memory of flushing, merging and queries back to the system */
 }
 
 /* ---- the process as a whole ---- */
@@ -178,7 +179,7 @@ static enum status take_lock(struct store *s, struct err *e)
 		return err_set(e, E_EXISTS, "%s is in use by another firn, process %.20s", s->path,
 			n > 0 ? text : "unknown");
 	}
-	/* Whose it is: good to know, but a full disk is no reason not to start. */
+	/* The owner's pid is useful, but a full disk is no reason not to start. */
 	int n = snprintf(text, sizeof(text), "%ld", (long)getpid());
 	if (store_io_truncate(s->lock_fd, 0, path, NULL) == OK)
 		(void)!store_io_pwrite(s->lock_fd, text, (size_t)n, 0, path, NULL);
@@ -398,7 +399,7 @@ static void release_room(struct store *s, uint64_t need)
 	lock_release(&s->lock);
 }
 
-/* The batch is sound, but heap or disk failed: whatever the reason, it is worth another try. */
+/* The batch is sound, but heap or disk failed: the sender may try again. */
 static enum status try_again(struct store *s, enum status st, struct err *e)
 {
 	metric_add(st == E_NOMEM ? &s->metrics.refused_memory : &s->metrics.refused_disk, 1);
@@ -502,7 +503,7 @@ static enum status append(struct store *s, struct str tenant, const struct profi
 
 struct store_entry {
 	struct memory_holder holder;
-	uint64_t lent; /* bytes given back, until more are asked for */
+	uint64_t lent; /* bytes given back, until the next request for more */
 };
 
 /* True: near the limit. Then a memtable that is not small becomes a part early. */
@@ -518,7 +519,7 @@ static bool look_at_pressure(struct store *s)
 	return true;
 }
 
-/* Its turn comes soon, mostly: to wait costs less than to send it all again. */
+/* Mostly its turn comes soon, and waiting costs less than sending it all again. */
 enum status store_admit(struct store *s, uint64_t bytes, struct store_entry **entry, struct err *e)
 {
 	if (!*entry)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The memtable becomes a part first, and the log is emptied of what parts hold (its segments are
- * removed, not used again: their old bytes would stay behind the new ones). Then each part with
- * rows that match is rewritten without them, or removed when nothing is left. Merging waits
- * meanwhile, so that no part appears that was not looked at.
+ * First the memtable becomes a part, and log segments whose records are in parts are removed (not
+ * reused: their old bytes would stay behind the new ones). Then each part with matching rows is
+ * rewritten without them, or removed if no row is left. Merging waits meanwhile, so that no new
+ * part is missed.
  *
- * A full disk is a common reason to delete: then what needs no room goes first. Parts of which
- * nothing is left are removed, smaller ones are rewritten before larger ones, and what did not fit
- * is tried again as long as something was freed; then the memtable, if that is what did not fit.
+ * A full disk is a common reason to delete, so steps that need no room come first. Parts without
+ * remaining rows are removed, smaller parts are rewritten before larger ones, and a part that did
+ * not fit is tried again as long as something was freed; then the memtable, if that did not fit.
  *
- * A crash leaves some parts rewritten and others not: then there was no answer, and asking again
- * does the rest.
+ * After a crash some parts are rewritten and others are not. The client got no answer then, and a
+ * second request does the rest.
  */
 #include "store/merge/merge.h"
 
@@ -25,13 +25,13 @@ struct deleting {
 	struct budget budget;
 	struct store_deleted done;
 	uint64_t stuck; /* files that could not be removed */
-	/* Parts that the disk had no room for, in this round; and the smallest of them. */
+	/* Parts for which the disk had no room in this round, and the smallest of them. */
 	uint64_t unfit;
 	struct part *smallest;
 };
 
-/* After that no record of the log holds rows that are in a part. *out_full: but there was no room
- * on the disk for those in memory, and *e says so. */
+/* Removes log segments until no record has rows that are in a part. *out_full: the disk had no room
+ * for the rows in memory, and *e says so. */
 static enum status empty_log(struct store *s, bool *out_full, struct err *e)
 {
 	struct err flush = { 0 };
@@ -126,7 +126,7 @@ static enum status no_room(const struct deleting *d, struct err *e)
 		(unsigned long long)disk.f_bavail * disk.f_frsize);
 }
 
-/* All parts once. */
+/* One round over all parts. */
 static enum status delete_round(struct deleting *d, struct str tenant, struct err *e)
 {
 	enum status st = store_view_open(d->s, tenant, &d->v, e);
@@ -165,7 +165,8 @@ static enum status delete_rows(struct deleting *d, struct str tenant, struct err
 	return st == OK ? synced : st;
 }
 
-/* Samples of a part that this firn does not read would come back with the firn that does. */
+/* Refuses if there is a part that only a newer firn can read: its samples would come back with that
+ * firn. */
 static enum status check_newer(struct store *s, struct err *e)
 {
 	for (size_t i = 0; i < s->newer.len; i++) {

@@ -12,8 +12,8 @@
 #define TRAILER_BYTES 32
 #define PART_BYTES_MIN 64
 #define MEMTABLE_ROW_BYTES 8 /* in a part, about */
-/* Rows take this much at least, in any encoding that we know of: more than `out` takes divided by
- * this is refused before anything is sorted. */
+/* At least one byte for so many rows, in every encoding that we know of: more rows than `out` may
+ * have times this are refused before any sorting. */
 #define ROWS_PER_BYTE_MAX 64
 
 struct exporting {
@@ -32,8 +32,9 @@ static void exporting_deinit(struct exporting *x)
 	view_release(x->v);
 }
 
-/* About what the answer will take, so that what is far too much is refused before it is read: the
- * share of each part's bytes by wanted rows and, as if these were spread evenly, by time. */
+/* Estimates the size of the answer, so that a far too large one is refused before it is read: from
+ * each part's bytes, the share of its wanted rows and the share of its time range, as if rows were
+ * spread evenly. */
 static enum status estimate_bytes(struct exporting *x, double *out, struct err *e)
 {
 	double bytes = 0;
@@ -152,7 +153,7 @@ static enum status export_rows(
 	enum status s = x.picks ? OK : err_set(e, E_NOMEM, "an export");
 	if (s == OK)
 		s = view_pick(v, q, NULL, &x.budget, x.picks, e);
-	/* Half of the room: what passes then fits, even where the estimate is far off. */
+	/* Half of the room, so that the export fits even if the estimate is far off. */
 	double estimate = 0;
 	if (s == OK)
 		s = estimate_bytes(&x, &estimate, e);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bytes are read where they lie in memory, as a part of which nothing is believed: every
- * checksum and every index is looked at first. Its rows are then written into a part of our own,
- * which carries the import's identity: that part being durable is the import.
+ * The bytes are read in memory, as an untrusted part: every checksum and every index is checked
+ * first. Its rows are then written into a new part of the store, which has the import's identity.
+ * The import is done when that part is durable.
  */
 #include "store/merge/merge.h"
 #include "store/state/state.h"
@@ -65,7 +65,7 @@ static void stream_cleanup(struct hash_stream **s)
 	hash_stream_free(*s);
 }
 
-/* Of a part of it, with the times that limit it. */
+/* A hash of the part's sections, and of the limits of time if only some of it is imported. */
 static enum status identify(const struct part *p, struct str bytes,
 	const struct store_import_wish *wish, struct hash128 *out, struct err *e)
 {
@@ -124,8 +124,8 @@ static uint8_t *traced_sets(const struct tabs *t)
 	return traced;
 }
 
-/* META's resolution if all rows keep to it, else 0: merging relies on it, and would put rows out of
- * their order. */
+/* META's resolution if all rows have it, else 0: merging relies on it, and would write rows out of
+ * order. */
 static enum status find_resolution(const struct source *src, int64_t *out, struct err *e)
 {
 	const struct tabs *t = &src->tabs;
@@ -173,7 +173,7 @@ static enum status write_part(struct rewrite *w, struct err *e)
 	return st;
 }
 
-/* What the new part says of itself, before its rows were looked at. */
+/* Sets the new part's META, before its rows are read. */
 static enum status set_meta(struct rewrite *w, struct source *src, struct hash128 id, struct err *e)
 {
 	const struct part_meta *from = part_meta(src->part);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory is walked as it is: log, parts, manifest. It may be in use, so a listed file that is
- * gone is no finding, and parts can be looked at again for files that came meanwhile.
+ * gone is no damage, and the parts can be listed again for files that came meanwhile.
  */
 #include "store/admin/look.h"
 
@@ -90,7 +90,7 @@ bool look_met(const struct looking *l, uint64_t part)
 	return false;
 }
 
-/* `again`: only files that were not met the first time. */
+/* `again`: only files that were not listed the first time. */
 static void directory(
 	struct looking *l, const char *path, const char *sub, const char *suffix, bool again)
 {

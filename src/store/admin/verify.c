@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Every byte that has a checksum is read, and each piece that is damaged is named with its offset,
- * not only the first. What holds that far is then read as the store reads it, which finds what is
- * wrong in spite of right checksums.
+ * not only the first. Files with right checksums are then read as the store reads them, which finds
+ * other errors.
  */
 #include "base/clock.h"
 #include "store/admin/look.h"
@@ -19,7 +19,7 @@
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
 #define PROFILE_BYTES_MAX ((size_t)1 << 30)
 #define FINDINGS_MAX 1000 /* of one file; more are counted */
-/* A part that only the manifest has is waited for so long: where a server runs, and else. */
+/* How long to wait for a part that only the manifest has: if a server is running, and if not. */
 #define BUSY_NS (30 * NS_PER_SEC)
 #define IDLE_NS (1 * NS_PER_SEC)
 #define PAUSE_NS (100 * NS_PER_MS)
@@ -154,14 +154,15 @@ static enum status verify_one(struct verifying *v, uint64_t len, uint64_t *rows,
 	}
 	*rows += part_meta(p)->rows;
 	verify_number(v, len, part_meta(p)->id);
-	/* The parts that it replaces may be removed before the manifest says so. */
+	/* The parts that it replaces may be removed before the manifest leaves them out. */
 	const struct part_meta *m = part_meta(p);
 	for (size_t i = 0; i < m->replaces.len; i++)
 		(void)!VEC_PUSH(&v->looking->parts, m->replaces.v[i]);
 	return s == E_CORRUPT ? OK : s;
 }
 
-/* Parts one behind the other, from the end; where the last is broken the file is taken as one. */
+/* Verifies parts that follow each other in a file, from the last one on; if the last is broken, the
+ * file counts as one part. */
 static enum status verify_parts(
 	struct verifying *v, struct object *file, uint64_t *rows, uint64_t *parts, struct err *e)
 {
@@ -300,7 +301,7 @@ static bool all_met(const struct looking *l, const struct manifest *m)
 	return true;
 }
 
-/* Says LOCK. A number that another process has by now costs time only. */
+/* By LOCK. If another process has this pid by now, that only costs time. */
 static bool is_in_use(const char *dir)
 {
 	char path[STORE_PATH_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file is read by pread(): a page that is not there, or that the disk cannot give, is an error
- * of this call, where a mapping would end the process; and copying compressed bytes costs little
- * beside unpacking them.
+ * A file is read by pread(): a missing page, or one that the disk cannot read, is an error of this
+ * call, where a mapping would end the process. Copying compressed bytes costs little compared with
+ * unpacking them.
  */
 #include "store/disk/object.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory as a place of parts. A file is written under a temporary name, synced, renamed, and
- * the directory is synced: what has the suffix .part is whole. Where the last sync fails the file
- * is removed again, as far as that goes.
+ * the directory is synced: what has the suffix .part is whole. If the last sync fails, it tries to
+ * remove the file again.
  */
 #include "store/disk/place.h"
 

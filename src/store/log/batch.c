@@ -16,9 +16,9 @@
 
 /* ---- encoding ---- */
 
-/* Most of what a batch is, is written in place, into room for the longest that an element may be
- * and a word more, and without branches that cannot be predicted.
- */
+/* Most elements of a batch are written in place, into room for the longest possible element and one
+ * more word, without unpredictable branches.
+ * */
 #define WORD_BITS 56 /* that seven bits of each byte of a word take */
 
 static uint8_t *put_long(uint8_t *p, uint64_t v)
@@ -29,8 +29,8 @@ static uint8_t *put_long(uint8_t *p, uint64_t v)
 	return p;
 }
 
-/* Seven bits to each byte, then the mark of all bytes but the last; writes eight bytes, whatever it
- * keeps. */
+/* Puts seven bits into each byte, then marks all bytes but the last; it always writes eight bytes,
+ * even if fewer count. */
 static inline uint8_t *put_varint(uint8_t *p, uint64_t v)
 {
 	if (v >> WORD_BITS)
@@ -62,7 +62,7 @@ static uint64_t zigzag(int64_t v)
 }
 
 /* Indices of one or two bytes, four at a time in parts of 16 bits: the two bytes of each, and a
- * mark where both are needed. Where all are, one write does. */
+ * mark if both are needed. If all four need two bytes, one write is enough. */
 static uint8_t *put_short_frames(uint8_t *p, const uint32_t *v, uint32_t count)
 {
 	const uint64_t each = 0x0001000100010001;
@@ -227,7 +227,7 @@ static void encode_labels(struct buf *out, const struct profile *p)
 	}
 }
 
-/* About what it takes, so that the buffer need not grow often. */
+/* An estimate of the bytes, so that the buffer need not grow often. */
 static size_t estimate(struct str tenant, const struct profile *p)
 {
 	return tenant.len + p->strings.arena.used + 2 * (size_t)p->strings.len +

@@ -5,13 +5,14 @@
  * next group. The leader owns the current segment; log_seal() and log_release() become the leader
  * too.
  *
- * A segment after a failed write or sync is sealed: what the disk holds of it is not known, so
- * nothing is written behind it. The callers of that group are told; a later append tries a new
- * segment, so a full disk heals by itself. Likewise when the file lost its name.
+ * After a failed write or sync a segment is sealed: its state on the disk is not known, so nothing
+ * is written behind it. The callers of that group get the error. A later append tries a new
+ * segment, so that it succeeds once a full disk has room. The same happens if the file has lost its
+ * name.
  *
- * Room that was allocated but never written costs a commit of the file system's journal with each
- * sync, as long and as much work as the sync itself. So a segment that is filled anew gets zeros
- * ahead of its records now and then, and segments are used again.
+ * With each sync, space that was allocated but never written costs a commit of the file system's
+ * journal, which is as much work as the sync itself. So a new segment gets zeros ahead of its
+ * records now and then, and segments are reused.
  */
 #include "store/log/log.h"
 
@@ -30,7 +31,7 @@
 #include <unistd.h>
 
 #define LOG_FILES_MAX 65536
-/* Zeros ahead of the records: so many at a time, once a segment has proved to be filled. */
+/* How many zeros are written ahead of the records at a time, once a segment is filling up. */
 #define AHEAD_BYTES ((uint64_t)1 << 20)
 #define AHEAD_FROM_BYTES ((uint64_t)1 << 20)
 #define AHEAD_STEP_BYTES ((size_t)256 << 10)
@@ -61,7 +62,7 @@ struct log {
 	struct waiter *first;
 	struct waiter **last;
 	bool led;          /* a thread owns the current segment */
-	unsigned no_reuse; /* how many asked for it */
+	unsigned no_reuse; /* how many callers have forbidden reuse */
 	uint64_t next_sequence;
 	uint64_t next_segment;
 	uint64_t segment_bytes;
@@ -240,7 +241,8 @@ static void encode_header(struct log *l, uint8_t out[LOG_HEADER_BYTES], uint64_t
 	memcpy(out + LOG_HEADER_BYTES - 4, &crc, 4);
 }
 
-/* A file `tmp` with a header and room, then its name: a crash leaves nothing half made. */
+/* Makes a file `tmp` with a header and room, then gives it its name: a crash leaves no incomplete
+ * segment. */
 static enum status make_segment(
 	struct log *l, const char *tmp, const char *path, uint64_t id, uint64_t size, struct err *e)
 {
@@ -272,7 +274,7 @@ static enum status make_segment(
 	return OK;
 }
 
-/* Takes the lock for the lists. A directory that was removed, or made anew by another program, gets
+/* Takes the lock for the lists. A directory that was removed, or replaced by another program, gets
  * no segment of ours. */
 static enum status open_segment(struct log *l, uint64_t need, struct err *e)
 {
@@ -357,7 +359,8 @@ static uint64_t group_bytes(const struct waiter *w)
 	return n;
 }
 
-/* Bytes that are durable in a file without a name are gone at the next start. */
+/* Checks that the file still has its name: durable bytes in a file without one are gone at the next
+ * start. */
 static enum status check_named(const struct log *l, struct err *e)
 {
 	struct stat st;
@@ -368,8 +371,8 @@ static enum status check_named(const struct log *l, struct err *e)
 	return OK;
 }
 
-/* No record depends on it: what fails here fails with a record as well, or not at all. Records that
- * are long themselves have not so many syncs that all of it should be written twice. */
+/* No record depends on it: an error here comes again with a record, or does not matter. Long
+ * records need few syncs, so it is not worth it to write all bytes twice for them. */
 static void write_ahead(struct log *l, uint64_t end, size_t len)
 {
 	l->current.written = MAX(l->current.written, end);
@@ -421,7 +424,7 @@ static enum status write_group(struct log *l, const struct waiter *group, struct
 	return s;
 }
 
-/* The front of the queue, at most LOG_GROUP_BYTES_MAX unless it is one record. */
+/* Takes the front of the queue, at most LOG_GROUP_BYTES_MAX bytes unless it is one record. */
 static struct waiter *take_group(struct log *l)
 {
 	struct waiter *group = l->first, *w = group;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records follow one another, each with the segment's salt and a checksum. Where one cannot be
- * read, the next whole one is looked for: the bytes up to it are damaged. Without one the log ends
- * here.
+ * Records follow one another, each with the segment's salt and a checksum. If one cannot be read,
+ * the next whole record is searched: the bytes before it are damaged. If there is none, the log
+ * ends here.
  */
 #include "store/log/log.h"
 
@@ -51,7 +51,7 @@ static bool looks_like_record(const struct log_cursor *c, size_t at)
 	       memcmp(p + 8, &c->salt, 8) == 0;
 }
 
-/* A record, whatever its salt: `salt_differs` tells. */
+/* Reads a record with any salt; `salt_differs` says whether it is another segment life's. */
 static bool read_record(
 	const struct log_cursor *c, size_t at, struct log_record *out, bool *salt_differs)
 {
@@ -88,8 +88,8 @@ static bool parse_record(const struct log_cursor *c, size_t at, struct log_recor
 	       out->sequence > c->sequence;
 }
 
-/* Where no valid record is: is that the end, or were one's first bytes written here? Magic or salt
- * is enough of a sign, unless it is a whole record of the segment's former life. */
+/* For a place without a valid record: is it the end, or does a torn record begin here? Magic or
+ * salt is enough for that, unless it is a whole record of the segment's former life. */
 static bool looks_torn(const struct log_cursor *c, size_t at)
 {
 	struct log_record rec;

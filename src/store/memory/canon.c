@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Strings are sorted by bytes; every other table then by numbers, since what it refers to has been
- * renumbered before it. Element 0 of each table is its null element, the smallest there is.
+ * Strings are sorted by bytes; every other table then by numbers, since the tables that it refers
+ * to have been renumbered before it. Element 0 of each table is its null element, the smallest
+ * there is.
  */
 #include "store/memory/canon.h"
 
@@ -55,7 +56,7 @@ static int by_text(const void *a, const void *b, void *ctx)
 	return str_cmp(strings[*(const uint32_t *)a], strings[*(const uint32_t *)b]);
 }
 
-/* `to` marks what is used; the null string always is. */
+/* `to` marks the used strings; the null string is always used. */
 static void sort_strings(struct renumbering *r, const struct str *strings, uint32_t count)
 {
 	uint32_t n = 0;
@@ -140,8 +141,8 @@ static int by_set(const void *x, const void *y, void *ctx)
 	const uint32_t *b = so->t->sets + (size_t) * (const uint32_t *)y * width;
 	const uint32_t *to = so->c->sample_strings.to;
 	COMPARE(to[a[0]], to[b[0]]);
-	/* Sets of one program lie together, as its series' rows do: those are near to each other.
-	 */
+	/* Sets of one program lie together, since the rows of its series are near to each other.
+	 * */
 	if (so->thread_name)
 		COMPARE(to[a[so->thread_name]], to[b[so->thread_name]]);
 	if (so->pid) { /* as numbers: in the order that processes began */
@@ -227,8 +228,8 @@ static int by_new_location(const void *x, const void *y, void *ctx)
 	return 0;
 }
 
-/* Children of each node lie together in `children`, from next[node]; a node's number is
- * taken when it is met on the way down; no stack is needed, since a node knows its parent. */
+/* Children of each node lie together in `children`, from next[node]. A node gets its number on the
+ * way down. No stack is needed, since a node knows its parent. */
 static void walk(struct canon *c, const struct tabs *t, const uint32_t *children, uint32_t *next)
 {
 	uint32_t n = t->node_count, node = 0, count = 1;
@@ -246,7 +247,7 @@ static void walk(struct canon *c, const struct tabs *t, const uint32_t *children
 	number(&c->nodes);
 }
 
-/* A counting sort by parent, for eight bytes a node; then the few that have one parent. */
+/* Sorts by parent by counting, for eight bytes a node; then the few children of each parent. */
 static enum status number_nodes(struct canon *c, const struct tabs *t)
 {
 	uint32_t n = t->node_count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Holders are in a list by age. A change of what one holds wakes those that wait, and each looks
- * again whether it may have what it wants.
+ * Holders are in a list by age. When the memory of one changes, all waiting holders wake up, and
+ * each checks again whether it may have what it wants.
  */
 #include "store/memory/memory_share.h"
 
@@ -78,7 +78,7 @@ static bool may_have(
 	return fits(m, bytes) && (h->held || !others_wait);
 }
 
-/* All holders wait: the youngest of several gives way. */
+/* All holders wait: if there are several, the youngest is refused. */
 static void resolve(struct memory_share *m)
 {
 	struct memory_holder *h, *youngest = NULL;
@@ -99,7 +99,7 @@ static void resolve(struct memory_share *m)
 	pthread_cond_broadcast(&m->changed);
 }
 
-/* False: the time has come. */
+/* False: the deadline has passed. */
 static bool wait_until(struct memory_share *m, int64_t until_ns)
 {
 	struct timespec t = { until_ns / NS_PER_SEC, until_ns % NS_PER_SEC };

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adding a profile translates its indices into the memtable's, each at most once, through arrays
- * as long as the profile's tables (UNSET: not yet). Only what samples use is taken over. A
- * stack is found by a hash of its frames' contents, which needs the profile alone: a stack that the
- * memtable has already costs no look into its symbols.
+ * Adding a profile translates its indices into the memtable's, each at most once, through arrays as
+ * long as the profile's tables (UNSET: not yet). Only what samples use is taken over. A stack is
+ * found by a hash of its frames' contents, which needs the profile alone: a stack that the memtable
+ * has already costs no look into its symbols.
  *
- * Three steps, so that senders wait for each other for little of their time. Without the lock, what
- * needs the profile alone (prepare()): the hashes, and which samples share series and set. With the
- * lock for reading, what is there already (find_known()): stacks and texts of labels, which in a
- * batch like the one before is nearly all. With the lock for writing, the rest is added, and the
+ * There are three steps, so that senders rarely wait for each other. Without the lock, prepare()
+ * does all that needs the profile alone: the hashes, and which samples share series and set. With
+ * the lock for reading, find_known() finds stacks and texts of labels that exist already: nearly
+ * all, if the batch is like the one before. With the lock for writing, the rest is added, and the
  * rows are appended.
  *
  * Rows become visible by row counts that a snapshot copies under the lock; a failure cuts them off
- * again (what was interned stays: it costs room and nothing else).
+ * again (interned elements stay, which costs only room).
  *
- * Of a profile whose samples have no times of their own, what it took is kept for each series: with
- * the number of its samples, so that a query can tell whether it is of all that it found.
+ * For a profile whose samples have no times of their own, its duration is kept for each series,
+ * with the number of its samples, so that a query can tell whether all samples that it found have
+ * one.
  */
 #include "store/memory/memtable.h"
 
@@ -63,7 +64,7 @@ struct adding {
 	uint32_t *profile_of; /* the last one, by head */
 };
 
-/* From few random bytes; without these, keys are as good, but known. */
+/* Made from a few random bytes; without those, keys are as good, but predictable. */
 static enum status make_secrets(struct memtable *m)
 {
 	(void)!getrandom(&m->salt, sizeof(m->salt), 0);
@@ -288,7 +289,7 @@ static void list_stacks(struct adding *a)
 	}
 }
 
-/* Stacks are looked for so many at a time, so that the waits for memory run beside each other. */
+/* How many stacks are looked up at a time, so that the waits for memory overlap. */
 #define STACKS_AT_ONCE 32
 
 static void find_some_stacks(struct adding *a, const struct used_stack *used, size_t n)
@@ -329,8 +330,8 @@ static int by_outermost(const void *pa, const void *pb, void *ctx)
 	return x < y ? -1 : 1;
 }
 
-/* Leaves only the stacks that were not found. They are ordered so that each shares many frames with
- * the one before it; the nodes of shared frames are not looked for again. */
+/* Keeps only the stacks that were not found, ordered so that each shares many frames with the one
+ * before it; the nodes of shared frames are not looked up again. */
 static void keep_unknown(struct adding *a)
 {
 	static_assert(UNSET == MAP_NONE, "not found is not mapped yet");
@@ -493,8 +494,8 @@ static enum status find_profile(struct adding *a, struct combination *c)
 	return OK;
 }
 
-/* Samples with the same labels mostly have the rest in common as well: the last combination with
- * these labels is looked at first. */
+/* Samples with the same labels mostly agree in the rest as well, so the last combination with these
+ * labels is tried first. */
 static enum status find_combination(
 	struct adding *a, const struct profile_sample *sample, uint32_t *out)
 {
@@ -582,7 +583,7 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	return ok ? OK : E_NOMEM;
 }
 
-/* All that needs no look into the tables. */
+/* The step that does not need the tables. */
 static enum status prepare(struct adding *a)
 {
 	make_location_keys(a);
@@ -618,7 +619,7 @@ static enum status add_profiles(struct adding *a)
 	return s;
 }
 
-/* Of a delta type, a sample that has its profile's time says that this took a while. */
+/* For a delta type, a sample with its profile's time has the profile's duration. */
 static bool has_duration(const struct adding *a, const struct profile_sample *sample)
 {
 	const struct profile_head *h = &a->p->heads.v[sample->head];

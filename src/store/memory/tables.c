@@ -4,7 +4,7 @@
  * element; so a failure leaves the tables as they were.
  *
  * A trie node is found by (parent, location). Its parent is always older, so indices ascend from
- * the root to the leaf, which is all that a reader needs for one pass from children to parents.
+ * the root to the leaf, and a reader can go from children to parents in one pass.
  */
 #include "store/memory/tables.h"
 

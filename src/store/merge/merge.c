@@ -23,7 +23,8 @@
 #define LEFT_ALONE_MAX 4096
 /* Of a row in a block that is read (struct part_rows). */
 #define BLOCK_ROW_BYTES 36
-/* Coarser times are the same for many rows, and lie best behind the stack; finer ones ascend. */
+/* Coarser times are equal for many rows, and are best sorted after the stack; finer times come
+ * first, so that they ascend. */
 #define FINE_NS NS_PER_SEC
 /* A part of this level will hardly be merged again, so it is packed harder. */
 #define KEPT_LEVEL_MIN 2
@@ -43,7 +44,7 @@ struct merging {
 	struct part *damaged;
 	struct part *unfit; /* its tables are in another order */
 	uint64_t budget;
-	size_t fits;       /* E_LIMIT: so many of the sources would fit it; 0: not known */
+	size_t fits;       /* E_LIMIT: how many of the sources would fit the budget; 0: not known */
 	bool has_unsorted; /* among several sources */
 };
 
@@ -139,7 +140,7 @@ static uint64_t source_bytes(const struct merge_cursor *c)
 	       sizeof(uint32_t);
 }
 
-/* What reading the rows of a source takes: a block; unless they lie sorted, a whole series too. */
+/* Memory for reading the rows of a source: a block, and if they are not sorted a whole series. */
 static uint64_t row_bytes(const struct merge_cursor *c)
 {
 	uint64_t block = 0;
@@ -161,7 +162,7 @@ static enum status check_rows(struct merging *m, struct err *e)
 			     : check_budget(m, bytes, e);
 }
 
-/* When the tables of the first `n` are there, but not their stacks: is it worth going on? */
+/* Checks, with the tables of the first `n` sources but without their stacks, whether to go on. */
 static enum status check_sources(struct merging *m, size_t n, struct err *e)
 {
 	uint64_t bytes = 0, nodes = 0;
@@ -173,7 +174,7 @@ static enum status check_sources(struct merging *m, size_t n, struct err *e)
 		bytes += sorted ? 0 : row_bytes(c);
 		nodes = MAX(nodes, (uint64_t)c->tabs.node_count);
 	}
-	/* At least as many nodes as the largest has; one source alone may take what it takes. */
+	/* At least as many nodes as the largest source has; one source alone is not limited. */
 	bytes += nodes * (2 * sizeof(uint32_t) + CANON_ITEM_BYTES + PART_TOTAL_NODE_BYTES);
 	enum status s = check_budget(m, n > 1 ? bytes : 0, e);
 	if (s == E_LIMIT)
@@ -306,7 +307,7 @@ static enum status merge_rows(struct merging *m, struct part_writer *w, struct e
 	return s;
 }
 
-/* ---- what the new part says of itself ---- */
+/* ---- META of the new part ---- */
 
 static int by_first(const void *a, const void *b)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Time is cut into windows of an hour, six hours and a day; a part belongs to the window of its
- * last sample. Within the hour that is going on, young parts are merged by sixes, so that tries are
- * not paid many times. When a window has closed, its parts become one, unless one of them is so
- * much larger than the others that rewriting it is not worth it yet.
+ * last sample. Within the current hour, young parts are merged six at a time, so that their tries
+ * are not written many times. When a window has closed, its parts become one, unless one of them is
+ * so much larger than the others that rewriting it is not worth it yet.
  */
 #include "store/merge/merge_choose.h"
 

@@ -2,9 +2,9 @@
 /*
  * Canonical order makes merging a stream: the numbers of a source's series and nodes, translated
  * into the merged part's, still ascend. A part in the wanted order whose times need no rounding is
- * read row by row; of any other the rows of one series in one slice are gathered and sorted: where
- * these are more than there is memory for, the first of them in the wanted order, then their blocks
- * again for the next.
+ * read row by row. For any other part the rows of one series in one slice are collected and sorted.
+ * If they need more memory than there is, the first of them in the wanted order are collected, and
+ * their blocks are read again for the next ones.
  */
 #include "store/merge/merge_cursor.h"
 
@@ -125,7 +125,7 @@ void merge_cursor_begin(struct merge_cursor *c)
 		c->rounded_ns = part_round_down(first, c->resolution_ns);
 }
 
-/* Within the slice at hand. Most times are rounded to what the one before was. */
+/* Rounds a time within the current slice. Most times are rounded to the same as the one before. */
 static int64_t rounded(struct merge_cursor *c, int64_t t)
 {
 	uint64_t later = (uint64_t)t - (uint64_t)c->rounded_ns;
@@ -134,7 +134,7 @@ static int64_t rounded(struct merge_cursor *c, int64_t t)
 	return MAX(c->rounded_ns, c->place.slice.first_ns);
 }
 
-/* Row i of the block at hand, translated. */
+/* Row i of the current block, translated. */
 static inline struct row row_at(struct merge_cursor *c, size_t i)
 {
 	struct row r = {
@@ -160,7 +160,7 @@ static enum status next_raw(struct merge_cursor *c, struct row *out, bool *more,
 	return s;
 }
 
-/* What the rows of a series differ in, as small numbers. */
+/* The differences between the rows of a series, as small numbers. */
 struct spread {
 	int64_t time_min;
 	uint64_t time_unit;
@@ -199,8 +199,9 @@ static uint64_t time_of(const struct spread *s, const struct row *r)
 	return ((uint64_t)r->time_ns - (uint64_t)s->time_min) / s->time_unit;
 }
 
-/* One sort when all that differs fits a key; else by the minor part and then, stable, by the major.
- */
+/* Sorts once if all differences fit a key; else by the minor part, and then (stable) by the major
+ * part.
+ * */
 static enum status sort_series(struct merge_cursor *c)
 {
 	size_t n = c->pending.len;
@@ -246,7 +247,7 @@ static size_t sorted_at(const struct merge_cursor *c, size_t i)
 	return c->sorting.v[i].index;
 }
 
-/* Equal rows become one, and of the others the lower half stays; the rest is for later. */
+/* Joins equal rows, and keeps the lower half of the others; the rest is read later. */
 static enum status make_room(struct merge_cursor *c)
 {
 	struct row *v = c->pending.v;
@@ -290,7 +291,7 @@ static bool is_wanted(const struct merge_cursor *c, const struct merge_key *from
 	       (!c->cut || merge_key_compare(&key, &c->cut_at) < 0);
 }
 
-/* Back to the beginning of the series, for the rows from the cut on. */
+/* Goes back to the beginning of the series, for the rows from the cut on. */
 static enum status go_back(struct merge_cursor *c, struct err *e)
 {
 	c->place = c->series_begin;

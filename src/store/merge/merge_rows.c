@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A heap of cursors, the one with the least row first. Its rows are taken as long as those of the
- * others come later: in stretches, of parts that follow each other. Each row is compared with the
- * one before it, which tells equal rows, and rows that are out of order.
+ * others come later, which are long stretches if the parts follow each other in time. Each row is
+ * compared with the one before it, which finds equal rows, and rows that are out of order.
  */
 #include "store/merge/merge_rows.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * All series and sets of a source are taken, and of its locations those that are in a stack: their
- * new numbers are kept by node until the tries are merged.
+ * All series and sets of a source are taken, but only the locations that are in a stack: their new
+ * numbers are kept by node until the tries are merged.
  */
 #include "store/merge/merge_cursor.h"
 #include "store/merge/take.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tries in preorder with children by location are sorted lists of paths, and so are merged like
- * sorted lists: no hash, no search, every array from its beginning to its end. Of the nodes that
- * come next in each trie, all parents lie on the path to the node that came last; so the deepest
- * is the next of all, and of the deepest the one of the least location.
+ * sorted lists: no hash, no search, every array from its beginning to its end. The parents of the
+ * next nodes of all tries lie on the path to the last node. So the deepest of them is next, and
+ * among equally deep ones the one with the least location.
  */
 #include "store/merge/merge_choose.h"
 #include "store/merge/merge_cursor.h"

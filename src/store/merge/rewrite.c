@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the rows of all sources: the first marks what the taken rows use, the second is a
- * merge of them with a filter, in the numbers of the new tables. As numbers of a part ascend in
- * canonical order, and those of any subset of its elements ascend likewise, the rows of a part
- * mostly come out as they lie; where times or labels change they are sorted, a series in a slice at
- * a time.
+ * Two passes over the rows of all sources: the first marks the elements that the taken rows use,
+ * the second is a merge of these rows, in the numbers of the new tables. As numbers of a part
+ * ascend in canonical order, and those of any subset of its elements ascend likewise, the rows of a
+ * part mostly come out as they lie; where times or labels change they are sorted, a series in a
+ * slice at a time.
  *
  * Taking the place of the old part is as in merge.c: in one step, when the new part is durable.
  */
@@ -294,7 +294,7 @@ static enum status write_and_install(struct rewrite *w, struct part *old, struct
 	enum status st = rewrite_write(w, s->place, id, e);
 	if (st == OK) {
 		st = part_open_at(s->place, id, &fresh, e);
-		if (st == E_CORRUPT) /* of the fresh one: the old one is sound, and stays */
+		if (st == E_CORRUPT) /* the new part is damaged: the old one is sound, and stays */
 			st = err_prefix(e, E_IO, "what was just written");
 	}
 	if (st == OK)

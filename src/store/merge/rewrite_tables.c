@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only what taken rows use is interned: series and sets by their marks, trie nodes by theirs and
- * those of their descendants, and of locations, functions, mappings and strings what is met on the
- * way.
+ * Only elements that taken rows use are interned: series and sets by their marks, trie nodes by
+ * their marks and those of their descendants, and the locations, functions, mappings and strings
+ * that these refer to.
  */
 #include "store/merge/rewrite.h"
 #include "store/merge/take.h"
@@ -28,7 +28,7 @@ static enum status take_nodes(struct take *m, uint8_t *used, uint32_t *out)
 	return OK;
 }
 
-/* Where rows are told apart by their sets, the profile stays as long as its series. */
+/* If rows are chosen by their sets, the profile stays as long as its series. */
 static bool profile_taken(const struct rewrite_source *src, const struct tab_profile *x)
 {
 	const struct merge_filter *r = &src->rule;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rows of a block pass, as a byte each. Columns are looked at in the order of what they cost,
- * and as they lie: runs of series are decided run by run, times are compared as multiples of their
- * column's unit from the block's smallest, which fit 32 bits, so that the compiler makes vectors of
+ * Which rows of a block pass, as a byte each. Columns are tested in the order of their cost, and in
+ * their encoding: runs of series are decided run by run. Times are compared as multiples of their
+ * column's unit from the block's smallest, which fit 32 bits, so that the compiler can vectorize
  * the loops. Times of another form are decoded first.
  */
 #include "store/part/block_keep.h"
@@ -76,7 +76,7 @@ struct window {
 	uint32_t span;
 };
 
-/* False: times do not lie so. */
+/* False: times are not encoded like that. */
 static bool find_window(const struct keeping *k, const struct column *c, struct window *out)
 {
 	__int128 unit = c->unit, base = c->base, min = k->b->time_min, max = k->b->time_max;
@@ -137,7 +137,7 @@ static void all_multiples(const struct column *c, const struct column_streams *s
 	}
 }
 
-/* Of rows at `v` that are kept: the least and the greatest. */
+/* The least and the greatest value of the kept rows at `v`. */
 static void extremes(
 	const uint32_t *v, const uint8_t *keep, size_t n, uint32_t *least, uint32_t *greatest)
 {
@@ -162,7 +162,7 @@ static void keep_window(const struct keeping *k, const struct window *w, uint64_
 		n = MIN(rows - at, (size_t)CHUNK_ROWS);
 		for (size_t i = at; i < at + n; i++)
 			keep[i] &= v[i] < span;
-		/* Mostly a few rows reach both ends, and no more has to be known of the rest. */
+		/* Mostly the first rows reach both ends, and the rest need not be read. */
 		if (least > 0 || greatest + 1 < span)
 			extremes(v + at, keep + at, n, &least, &greatest);
 	}

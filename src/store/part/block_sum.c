@@ -3,12 +3,12 @@
  * The inner loop of a flame graph: all rows of a block are added to their nodes' sums, from the
  * columns as they are unpacked, without making arrays of rows.
  *
- * What rows add are mostly bytes: base + unit × a byte, as they lie in a plane, or as runs are
- * unpacked to. So the sum of a run of rows with one node is a sum of bytes, of which eight are
- * added in a few instructions. Runs are unpacked some at a time, and then added: a row's node is
- * not known before that of the row before it, but what is added to different nodes need not wait
- * for each other. Where nodes are codes of a dictionary, sums are made by code first: a small array
- * that stays in the cache. Rows that are not kept add 0.
+ * The values of rows are mostly bytes: base + unit × a byte, from a plane, or from unpacked runs.
+ * So the sum of a run of rows with one node is a sum of bytes, and eight of them are added in a few
+ * instructions. Runs are unpacked some at a time, and then added: a row's node is known only after
+ * that of the row before it, but additions to different nodes do not wait for each other. Where
+ * nodes are codes of a dictionary, sums are made by code first: a small array that stays in the
+ * cache. Rows that are not kept add 0.
  */
 #include "store/part/block_keep.h"
 
@@ -16,18 +16,18 @@
 
 #include <stdlib.h>
 
-/* Where fewer rows than one in so many are kept, sums that are 0 are left alone. */
+/* If fewer than one row in so many is kept, sums of 0 are not added. */
 #define SPARSE 16
 /* Runs that are unpacked at a time. */
 #define RUNS_STEP 512
-/* So many runs before it is added to, a sum is asked for: most are not in the nearest cache. */
+/* A sum is prefetched so many runs before it is needed: most are not in the nearest cache. */
 #define RUNS_AHEAD 24
 
 #define INLINE static inline __attribute__((always_inline))
 
 /* ---- what rows add ---- */
 
-/* Of row i: base + unit × bytes[i], or × wide[i], or with neither the base. */
+/* The value of row i: base + unit × bytes[i], or × wide[i], or only base if there is neither. */
 struct amounts {
 	uint64_t base;
 	uint64_t unit;
@@ -71,7 +71,7 @@ static uint8_t greatest(const uint8_t *p, size_t n)
 	return most;
 }
 
-/* Rows that are not kept add nothing: bytes where that is possible, in `bytes`, else in `wide`. */
+/* Makes rows that are not kept add nothing: in `bytes` if that is possible, else in `wide`. */
 static void keep_bytes(
 	struct amounts *a, const uint8_t *keep, size_t rows, uint8_t *bytes, uint64_t *wide)
 {
@@ -106,7 +106,7 @@ static void amounts_keep(
 	}
 }
 
-/* Column `id` as it lies, or as bytes of scratch->bytes, or decoded into `wide`. */
+/* Reads column `id`: in place, as bytes of scratch->bytes, or decoded into `wide`. */
 static enum status read_amounts(struct part *p, const struct part_block *b, enum part_column id,
 	struct part_rows *scratch, int64_t *wide, struct amounts *out, struct err *e)
 {
@@ -148,9 +148,10 @@ struct nodes {
 struct runs {
 	struct varints deltas, lengths;
 	uint64_t node;
-	size_t left;                            /* rows */
-	uint32_t n;                             /* runs at hand */
-	uint32_t nodes[RUNS_STEP + RUNS_AHEAD]; /* behind the last: older ones, or 0 */
+	size_t left; /* rows */
+	uint32_t n;  /* unpacked runs */
+	uint32_t nodes[RUNS_STEP +
+		       RUNS_AHEAD]; /* entries behind the last one are older ones, or 0 */
 	uint32_t rows[RUNS_STEP];
 };
 

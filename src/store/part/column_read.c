@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one stream may unpack to, for its rows: a varint takes at most ten bytes. */
+/* The most bytes that one stream may unpack to, for its rows: a varint takes at most ten. */
 static uint64_t raw_max(const struct column *c, uint64_t rows)
 {
 	if (c->encoding == COLUMN_BYTES)
@@ -304,7 +304,7 @@ enum status column_decode_u32(const struct column *c, const struct column_stream
 	return st;
 }
 
-/* Runs are mostly short: so many bytes are written for each of them at the least. */
+/* Runs are mostly short: at least so many bytes are written for each. */
 #define SPLAT_BYTES 16
 static_assert(SPLAT_BYTES <= COLUMN_BYTES_SLACK + 1, "what is written behind the last row");
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Times of samples that a timer took: each CPU's interrupts lie on a grid of one period, a little
- * late. A time is cut into its period and the rest; the rests of one CPU lie close together (a
- * phase), so what is left is which phase of which period it was (ascending: a small difference) and
- * how late.
+ * late. A time is split into its period and the rest; the rests of one CPU lie close together (a
+ * phase). So a time is stored as its phase, its period (ascending: a small difference) and how late
+ * it is.
  *
- * The writer finds phases by sorting the rests: a wide gap begins a new one. How wide is tried;
- * what the phases would cost in bits decides. One table for all rows serves a host with many
- * series, a table for each ascending stretch (a series) serves many hosts.
+ * The writer finds phases by sorting the rests: a wide gap begins a new one. Several widths are
+ * tried; the one with the fewest bits wins. One table for all rows serves a host with many series,
+ * a table for each ascending stretch (a series) serves many hosts.
  */
 #include "base/radix.h"
 #include "store/part/column.h"
@@ -59,7 +59,7 @@ static bool find_phases(const struct radix_item *rests, size_t n, uint64_t gap, 
 		if (out->count == COLUMN_PHASES_MAX)
 			return false;
 		out->first[out->count++] = rests[begin].key;
-		/* Few are late by much: the middle one tells the width of most. */
+		/* Few are very late: the middle one shows the width of most. */
 		uint64_t middle = rests[begin + (i - begin) * 3 / 4].key - rests[begin].key;
 		out->bits += (bits_of(middle) + 1) * (double)(i - begin) + PHASE_BITS;
 		begin = i;
@@ -142,8 +142,8 @@ static double sample_bits(struct ticks *t, size_t from, size_t step, size_t some
 	return (p.bits - tables) / (double)some + tables / (double)n;
 }
 
-/* Whether phases may be worth it: sorting all rows to find that times are just anything would be
- * most of what writing them takes. */
+/* Whether phases may be worth it: sorting all rows of times without a grid would be most of the
+ * work of writing them. */
 static bool may_have_phases(struct ticks *t)
 {
 	double plain = bits_of(t->period_ns / t->unit) + 1 - GAIN_BITS_MIN;
@@ -165,7 +165,7 @@ static bool may_have_phases(struct ticks *t)
 	return rows == 0 || bits / rows < plain;
 }
 
-/* The phases of each stretch, and what they would cost. */
+/* Finds the phases of each stretch, and returns their cost in bits. */
 static double find_stretches(struct ticks *t, struct phases *each)
 {
 	double bits = 0;

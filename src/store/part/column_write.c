@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The smallest encoding is found by trial: each encoding that can hold the column is encoded and
- * packed stream by stream, and the smallest result is kept. Of a large column the plain encodings
- * are tried on some rows only. zstd runs at its fastest level, but for parts that stay for long: a
- * higher level takes several times as long, and makes times and sets a sixth smaller.
+ * packed stream by stream, and the smallest result is kept. For a large column the plain encodings
+ * are tried on some rows only. zstd runs at its fastest level, except for parts that stay for long:
+ * a higher level takes several times as long, and makes times and sets a sixth smaller.
  */
 #include "store/part/column.h"
 
@@ -51,7 +51,7 @@ static uint64_t zigzag(int64_t v)
 	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
 }
 
-/* One stream: raw[from..] to packed, or as it is when that is not smaller. */
+/* Packs one stream from raw[from..], or copies it if packing does not make it smaller. */
 static enum status pack_stream(struct column_writer *w, struct column *c, struct str raw)
 {
 	unsigned k = c->stream_count++;
@@ -274,8 +274,8 @@ static size_t make_codes(struct column_writer *w, const uint64_t *v, size_t n)
 	return count;
 }
 
-/* Entries by how often they are, to a power of two, so that the high plane is nearly empty; equally
- * frequent ones ascend, so that the dictionary is small differences. */
+/* Orders entries by their frequency (as a power of two), so that the high plane is nearly empty;
+ * equally frequent ones ascend, so that the dictionary has small differences. */
 static void order_entries(const struct column_writer *w, size_t n, struct radix_item *entries,
 	size_t count, uint32_t *uses)
 {
@@ -401,8 +401,8 @@ static enum status try_plain(struct choice *ch, const struct work *k)
 	return s;
 }
 
-/* Of many rows some stretches are tried first, all rows then in the one way that was best. Puts
- * what all rows would take in *estimate. */
+/* If there are many rows, tries the encodings on some stretches first, and then uses the best one
+ * for all rows. *estimate: the bytes of all rows. */
 static enum status sample_plain(
 	struct choice *ch, const struct work *k, enum column_encoding *encoding, uint64_t *estimate)
 {

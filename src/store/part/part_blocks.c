@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 #define BLOCKS_MAX (1u << 24)
-/* Some values of a row, of which a group takes this many bytes on disk at least. */
+/* A block takes at least this many bytes on disk. */
 #define BLOCK_BYTES_MIN 8
 
 static uint32_t u32_of(struct reader *r)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row whose set and node were in the row of the same series before adds nothing: one look at an
- * array. Pairs that come again (rows are in slices of time, and in each a series may come again)
- * are sorted out when there are many, and at the end: they are ascending stretches, which are
- * merged. Stacks become locations at the end as well: each node of a series is walked up from once.
+ * A row with the same set and node as the previous row of its series adds nothing; one array access
+ * finds that. Other duplicate pairs (a series may come again in each slice of time) are removed
+ * when there are many, and at the end: they are ascending stretches, which are merged. At the end
+ * stacks become locations, too: from each node of a series the walk to the root is made once.
  */
 #include "store/part/part_index.h"
 
@@ -34,7 +34,7 @@ static size_t stretch(const uint64_t *v, size_t from, size_t n)
 	return MIN(i, n);
 }
 
-/* Two ascending stretches as one, each number once; returns how many. */
+/* Merges two ascending stretches into one, with each number once; returns how many. */
 static size_t merge_stretches(const uint64_t *a, const uint64_t *a_end, const uint64_t *b,
 	const uint64_t *b_end, uint64_t *to)
 {
@@ -82,7 +82,7 @@ static enum status sort_pairs(uint64_t *v, size_t *count)
 	return OK;
 }
 
-/* Room for one more pair, by leaving out pairs that are there twice; *none: there are too many. */
+/* Makes room for one more pair by removing duplicate pairs; *none: there are too many. */
 static enum status make_room(uint64_t *v, size_t *count, bool *none)
 {
 	if (*count < PART_INDEX_PAIRS_MAX)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Opening reads the ends of the file only: header, trailer, table of contents, META. Tables come in
- * groups, each loaded when it is pinned and kept until it is pinned no more and trimmed.
- * A group is loaded with the part's lock held, so that two threads do not load it twice.
+ * groups; each is loaded when it is pinned, and stays until it is no longer pinned and part_trim()
+ * frees it. A group is loaded with the part's lock held, so that two threads do not load it twice.
  */
 #include "store/part/part_open.h"
 
@@ -313,7 +313,7 @@ const struct part_total *part_totals(const struct part *p, size_t *count)
 	return p->totals;
 }
 
-/* What the missing groups may take: their bytes on disk, unpacked by a generous factor. */
+/* An upper estimate of the missing groups' memory: their bytes on disk times a generous factor. */
 static uint64_t missing_bytes(const struct part *p, unsigned groups)
 {
 	static const uint16_t group_of[] = { [PART_LABEL_STRINGS] = 1,

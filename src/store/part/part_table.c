@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 #define TABLE_BYTES_MAX ((size_t)2 << 30)
-/* A column without streams costs nothing on disk: rows that it may claim for each byte there. */
+/* A column without streams costs nothing on disk, so its rows are limited: so many for each byte of
+ * the section. */
 #define ROWS_PER_BYTE_MAX 65536u
 
 void *part_group_alloc(struct group *g, size_t count, size_t size)
@@ -103,8 +104,8 @@ enum status part_table_i64(const struct part_table *t, uint8_t id, int64_t *out,
 	return s == OK ? column_decode(c, &streams, t->rows, out, e) : s;
 }
 
-/* Of all texts; false: they do not fit each other or the bytes that are there. `shared` NULL: none
- * has anything in common with the one before. */
+/* Sums the lengths of all texts; false: they do not fit each other or the bytes. `shared` NULL: no
+ * text shares bytes with the one before. */
 static bool sum_lengths(
 	const int64_t *lens, const int64_t *shared, uint32_t n, uint64_t there, uint64_t *out)
 {
@@ -397,8 +398,8 @@ static enum status load_sets(struct part *p, struct group *g, struct err *e)
 	return s;
 }
 
-/* Nodes say how far up their parent is; a stack of the last node of each depth turns that into
- * the parent itself. */
+/* A node has the number of levels up to its parent; a stack with the last node of each depth turns
+ * that into the parent itself. */
 static enum status load_stacks(struct part *p, struct group *g, struct err *e)
 {
 	CLEANUP(part_table_deinit) struct part_table t;

@@ -9,7 +9,7 @@
 
 /* An index of locations may have so many pairs, and one more for each 8 rows. */
 #define INDEX_PAIRS_MIN 16384
-/* From times so coarse on, profiles are put together. */
+/* If times are this coarse, profiles are joined. */
 #define COARSE_NS (60 * NS_PER_SEC)
 
 /* A table in the making: begin_table(), columns, end_table(). Failures stay in `status`. */
@@ -376,8 +376,8 @@ enum status part_write_batches(
 	return end_table(&tab, PART_BATCHES, e);
 }
 
-/* Where rows' times are coarse, all profiles of a series of one such time become one entry: the
- * sum of the time that they took, each moment once. */
+/* If rows' times are coarse, all profiles of a series with the same time become one entry, with the
+ * time in which at least one was being taken. */
 static uint32_t put_together(struct tab_profile *v, uint32_t n, const struct part_meta *meta)
 {
 	uint32_t kept = 0;

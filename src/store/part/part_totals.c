@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TOTALS of a part that is being written: rows are added up by stack while they come, and where a
- * stretch ends, so does a block: a total is of whole blocks.
+ * TOTALS of a part that is being written: rows are summed by stack as they come. Where a stretch
+ * ends a block ends too, so that a total is of whole blocks.
  */
 #include "store/part/part_write.h"
 #include "store/part/part_writer.h"
 
 #include <stdlib.h>
 
-/* A stretch of fewer rows is not worth a block that ends with it. */
+/* A stretch with fewer rows is not worth ending a block for. */
 #define STRETCH_ROWS_MIN 16384
-/* A total has at most one row for so many that it stands for. */
+/* A total must have at least this many times fewer rows than its blocks. */
 #define TOTAL_GAIN_MIN 4
 
 enum status part_writer_total(struct part_writer *w, uint32_t node_count, struct err *e)
@@ -69,7 +69,8 @@ static enum status encode_total(
 	return part_write_bytes(w, buf_view(&w->data), e);
 }
 
-/* The stretch's rows are all in blocks: its total, if not that of the whole, and a new stretch. */
+/* To be called when all rows of the stretch are in blocks: writes its total, unless it is that of
+ * the whole part, and begins a new stretch. */
 static enum status end_stretch(struct part_writer *w, bool ending, struct err *e)
 {
 	struct total *t = &w->stretch;

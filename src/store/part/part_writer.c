@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of the file, to which sections and blocks of rows are appended. A block is what is at
- * hand of each column; a column whose values are all the default is left out.
+ * The end of the file, to which sections and blocks of rows are appended. A block has the collected
+ * values of each column; a column with only default values is left out.
  */
 #include "store/part/part_writer.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A budget counts what one operation of a query takes, by atomic additions: several threads take
- * from it. Its memory holds as much of the share of all queries, in steps of HOLD_STEP_BYTES, so
- * that the share's lock is seldom taken. A query that waits for others asks again every
- * HOLD_STEP_NS: the process may have left its limit meanwhile, or the client may be gone.
+ * from it. It takes as much from the memory of all queries (memory_share), in steps of
+ * HOLD_STEP_BYTES, so that the share's lock is seldom taken. A query that waits for others asks
+ * again every HOLD_STEP_NS: the process may have left its limit meanwhile, or the client may be
+ * gone.
  */
 #include "store/read/budget.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables of parts stay loaded while queries use them: those that no query used for a minute go, and
- * others, labels last, where all together take too much. After a start the labels of the newest
- * parts are loaded before a query asks for them.
+ * Tables of parts stay loaded while queries use them: tables that no query used for a minute are
+ * freed, and others too (labels last) if all together take too much. After a start the labels of
+ * the newest parts are loaded before a query asks for them.
  */
 #include "store/read/caches.h"
 #include "base/clock.h"
@@ -54,7 +54,8 @@ static uint64_t warm_part(
 	return bytes;
 }
 
-/* Queries go first, for a while: they load the tables that they need. True: go on. */
+/* Waits for running queries, for a while, since they load the tables that they need. True: go on.
+ */
 static bool may_warm(struct store *s, int64_t deadline_ns)
 {
 	lock_take(&s->lock);
@@ -70,7 +71,7 @@ static bool may_warm(struct store *s, int64_t deadline_ns)
 
 void store_warm(struct store *s)
 {
-	/* First what values of labels are found in, then what selectors ask. */
+	/* First the tables with values of labels, then those that selectors need. */
 	static const unsigned in_turn[] = { PART_LOAD_TEXTS | PART_LOAD_KINDS, PART_KEEP };
 	int64_t deadline = clock_monotonic_ns() + WARM_WAIT_NS;
 	lock_take(&s->lock);

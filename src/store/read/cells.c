@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sorted byte by byte from the highest, each cell swapped to where it belongs, so that no second
- * array is needed. Bytes that are equal in all are skipped; few are sorted by insertion.
+ * Cells are sorted byte by byte from the highest; each cell is swapped to its place, so that no
+ * second array is needed. Bytes that are equal in all cells are skipped; a few cells are sorted by
+ * insertion.
  */
 #include "store/read/cells.h"
 
@@ -40,7 +41,7 @@ static void insertion_sort(struct samples_cell *v, size_t n)
 	}
 }
 
-/* Where each byte's cells begin, in at[]; false: they have all the same byte. */
+/* Puts where each byte's cells begin into at[]; false: all cells have the same byte. */
 static bool count_bytes(
 	const struct samples_cell *v, size_t n, unsigned shift, size_t at[256], size_t end[256])
 {
@@ -97,7 +98,7 @@ static bool ascends(const struct samples_cell *v, size_t n)
 	return true;
 }
 
-/* How many are left of them. */
+/* Joins cells with the same key; returns how many remain. */
 static size_t settle(const struct cells *c, struct samples_cell *v, size_t n)
 {
 	size_t to = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values are summed by (node, group, period) in each source, then the stacks of nodes that have any
- * are made once, and the sums added to the profile's samples by (stack, group, period). Each period
- * is a head of the profile. Where times are kept apart, or steps, they are part of these keys.
+ * Values are summed by (node, group, period) in each source, then the stacks of nodes with a sum
+ * are made once, and the sums are added to the profile's samples by (stack, group, period). Each
+ * period is a head of the profile. If times or steps are kept apart, they are part of these keys.
  */
 #include "store/read/durations.h"
 #include "store/read/gauge.h"
@@ -18,7 +18,7 @@ struct cell {
 	uint32_t node; /* in the result: stack */
 	uint32_t group;
 	uint32_t head;   /* heads[] */
-	int64_t time_ns; /* of a step its begin; 0 where times are put together */
+	int64_t time_ns; /* begin of the step; 0 if times are joined */
 	int64_t value;
 	double average;
 };
@@ -97,7 +97,7 @@ static enum status cells_find(
 	return OK;
 }
 
-/* What keeps a row apart from others of its stack. */
+/* The time by which a row is kept apart from others of its stack. */
 static int64_t time_of(const struct samples_query *q, int64_t time_ns)
 {
 	int64_t begin;
@@ -156,7 +156,7 @@ static enum status make_stack(
 	return profile_add_stack(&c->out, locations, n, out);
 }
 
-/* The source's cells, by stack, into the result. */
+/* Adds the source's cells, by stack, to the result. */
 static enum status fold_source(struct collecting *c, struct source *src, struct err *e)
 {
 	CLEANUP(remap_deinit) struct remap r = { 0 };
@@ -193,7 +193,7 @@ static enum status fold_source(struct collecting *c, struct source *src, struct 
 	return s;
 }
 
-/* Of the series that are wanted: others may have as many periods as they like. */
+/* Finds the heads of the wanted series; the periods of others do not count. */
 static enum status find_heads(
 	struct collecting *c, const struct source *src, const struct pick *pick, struct err *e)
 {

@@ -20,7 +20,7 @@ void durations_deinit(struct durations *c)
 	c->bytes = 0;
 }
 
-/* An answer without durations is one, too: E_LIMIT is none. */
+/* An answer without durations is valid too, so E_LIMIT only leaves them out. */
 static enum status leave_out(struct durations *c, enum status s, struct err *e)
 {
 	if (s != E_LIMIT)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The points in time of a series lie in several sources, so series get common numbers first; then
- * one pass gathers (series, time) pairs, which are sorted, each once, and say what time the series
- * covers of that of all (cover.h).
+ * one pass collects (series, time) pairs, which are sorted, each once. They give the share of the
+ * whole time that each series covers (cover.h).
  */
 #include "store/read/gauge.h"
 #include "store/read/cover.h"
@@ -21,7 +21,7 @@ static void key_text(struct buf *key, struct str s)
 	buf_str(key, s);
 }
 
-/* Everything that makes a series but tenant and period: one view has one tenant. */
+/* Writes everything that identifies a series but tenant and period: one view has one tenant. */
 static void write_key(struct buf *key, const struct tabs *t, const struct tab_series *s)
 {
 	buf_clear(key);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Types, label names and label values come from the lists that parts keep of them, where no series
- * is left out (index_kinds.h), else from the tables of series and of sets of sample labels; no
- * sample is read. Which sets a series has is in a part's index; where there is none (a memtable, an
- * old part), the rows' series and sets are looked at, if the selector leaves series out.
+ * Types, label names and label values come from the lists that parts have of them if the selector
+ * leaves no series out (index_kinds.h), else from the tables of series and of sets of sample
+ * labels; no sample is read. A part's index says which sets a series has. Without an index (a
+ * memtable, an old part), the rows' series and sets are read, if the selector leaves series out.
  */
 #include "store/read/index_kinds.h"
 #include "store/read/queries.h"
@@ -211,7 +211,8 @@ static bool tenant_set(const struct store_view *v, const struct tabs *t, size_t 
 	return set != 0 && str_eq(t->sample_strings[t->sets[set * (1 + t->name_count)]], v->tenant);
 }
 
-/* The sets of the wanted series, `out` by set. A part's are those of all its time. */
+/* Marks the sets of the wanted series in `out`, by set. For a part they are those of its whole
+ * time. */
 static enum status find_sets(struct store_view *v, struct source *s, const struct pick *p,
 	const struct samples_query *q, struct budget *b, uint8_t *out, struct err *e)
 {
@@ -248,7 +249,7 @@ static enum status mark_series(void *ctx, const struct scan_rows *r, struct err 
 	return OK;
 }
 
-/* Where a sample label was asked for: only series that have a wanted set. */
+/* If the selector names a sample label: keeps only series that have a wanted set. */
 static enum status leave_by_sets(struct store_view *v, struct source *s, struct pick *p,
 	const struct samples_query *q, struct budget *b, struct err *e)
 {
@@ -279,7 +280,7 @@ static enum status leave_by_sets(struct store_view *v, struct source *s, struct 
 	return st;
 }
 
-/* What is asked for, and what was found so far. */
+/* The query, and what was found so far. */
 struct asking {
 	const struct samples_query *q;
 	struct str name;  /* "": names */

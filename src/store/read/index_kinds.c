@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parts are dealt to the query's threads. Each has an ascending list of what it found so far, and
- * walks a part's list, which ascends as well, beside it: parts mostly have the same texts, so that
- * is a comparison each, and only what is new is put in. Where a part's texts have numbers in the
- * view's dictionary (a query asked before), a text that was seen is not even compared.
+ * Parts are shared out to the query's threads. Each thread has an ascending list of the texts found
+ * so far, and walks it in parallel with a part's list, which ascends as well. Parts mostly have the
+ * same texts, so that each costs one comparison, and only new texts are inserted. If a part's texts
+ * have numbers in the view's dictionary (from an earlier query), a known text is not even compared.
  */
 #include "store/read/index_kinds.h"
 
@@ -36,8 +36,8 @@ void kinds_texts_deinit(struct kinds_texts *t, struct budget *b)
 	*t = (struct kinds_texts){ 0 };
 }
 
-/* How many texts are the same, from the first on, and follow each other in memory on both sides: as
- * parts have them that were written with the same labels. */
+/* How many texts are the same, from the first on, and follow each other in memory on both sides, as
+ * in parts that were written with the same labels. */
 static size_t same_run(const struct str *a, const struct str *b, size_t most)
 {
 	size_t n = 0, bytes = 0;
@@ -47,7 +47,7 @@ static size_t same_run(const struct str *a, const struct str *b, size_t most)
 	return n > 0 && memcmp(a[0].p, b[0].p, bytes) == 0 ? n : 0;
 }
 
-/* Texts that are not in `t` yet are put together in front of `texts`; returns how many. */
+/* Moves the texts that are not in `t` yet to the front of `texts`; returns how many. */
 static size_t only_new(const struct kinds_texts *t, struct str *texts, size_t n)
 {
 	size_t kept = 0, at = 0;
@@ -83,7 +83,7 @@ static enum status grow(struct kinds_texts *t, size_t need, struct budget *b, st
 	return OK;
 }
 
-/* `texts`, `n` ascending ones that are not there, from the end. */
+/* Inserts `texts`, `n` ascending new ones, from the end. */
 static enum status put_in(
 	struct kinds_texts *t, const struct str *texts, size_t n, struct budget *b, struct err *e)
 {
@@ -130,7 +130,7 @@ bool kinds_wanted(const struct kinds_query *k, const struct tabs *t, const struc
 	return sel->delta == (x->delta != 0);
 }
 
-/* Sample labels are in sets, which are found by series where not all series are wanted. */
+/* Sample labels are in sets; if not all series are wanted, the sets must be found by series. */
 static bool lists_tell_all(const struct kinds_query *k, const struct source *s)
 {
 	const struct tabs *t = &s->tabs;

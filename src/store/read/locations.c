@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables say which locations there are, whatever samples have them: no row is read. One source
- * after the other, each forgotten before the next. Where a part of a newer firn lies, nothing is
- * told: its locations would be missing, and their names would be thrown away.
+ * Tables say which locations there are, so that no row is read. Sources are read one after the
+ * other, and each is released before the next. If there is a part of a newer firn, it fails: that
+ * part's locations would be missing, and their names would be thrown away.
  */
 #include "store/read/view.h"
 

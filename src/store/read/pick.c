@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A matcher on a sample label decides about sets, any other about series. Regular expressions are
- * asked once for each distinct value: `verdicts` remembers by string, or, for all parts together,
- * by its number in the view's dictionary. Loading and picking are dealt to the query's threads.
+ * matched once for each distinct value: `verdicts` remembers by string, or, for all parts together,
+ * by its number in the view's dictionary. Loading and picking are shared out to the query's
+ * threads.
  */
 #include "store/read/pick.h"
 
@@ -252,7 +253,7 @@ static void texts_of(const struct tabs *t, const struct tab_series *s, struct st
 		out[k] = t->label_strings[s->type[k]];
 }
 
-/* Of series that follow each other most have one type. */
+/* Series that follow each other mostly have one type. */
 static struct pick_type type_of(const struct tabs *t, const struct pick *p)
 {
 	struct pick_type x = { 0 };
@@ -288,7 +289,7 @@ static struct str move_text(struct str s, char **to)
 	return str_make(at, s.len);
 }
 
-/* Keeps what is needed of a source's labels later, before they are dropped. */
+/* Copies the parts of a source's labels that are needed later, before they are dropped. */
 static enum status keep_type(const struct source *s, struct pick *p, struct err *e)
 {
 	struct pick_type x = type_of(&s->tabs, p);
@@ -313,7 +314,7 @@ static enum status keep_type(const struct source *s, struct pick *p, struct err 
 
 /* ---- one source ---- */
 
-/* Labels that do not stay are looked at now. */
+/* Labels that will not stay loaded are used now. */
 static enum status load_one(struct picking *p, size_t i, struct err *e)
 {
 	struct source *s = &p->v->sources[i];

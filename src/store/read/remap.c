@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A translation into a profile that guesses where a location is: sources are in the same order, so
- * it mostly comes right behind the one before it.
+ * A translation into a profile that first guesses where a location is: sources are in the same
+ * order, so it mostly follows the previous one.
  */
 #include "store/read/remap.h"
 

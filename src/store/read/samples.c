@@ -55,7 +55,7 @@ static enum status hold_more(struct samples_view *view, uint64_t bytes, struct e
 	return query_memory_hold(&v->memory, bytes, e);
 }
 
-/* The error text for a client, without the server's paths. */
+/* Writes the error text for a client, without the server's paths. */
 static enum status tell(struct samples_view *v, enum status s, struct err *e)
 {
 	const char *dir = mine(v)->store->parts_dir;

@@ -149,7 +149,8 @@ static void sort_out(struct adding *a)
 	a->instants.len = n;
 }
 
-/* All times of a stack may come one after the other: memory is for instants, not for rows. */
+/* All times of a stack may come one after the other, so memory is reserved for instants, not for
+ * rows. */
 static enum status make_room(struct adding *a, struct err *e)
 {
 	size_t cap = a->instants.cap;
@@ -398,8 +399,8 @@ static void take_span(struct adding *a, size_t i)
 	}
 }
 
-/* To the points whose samples are all of profiles that say how long they took. A profile whose rows
- * are gone makes no point. */
+/* Adds durations to the points whose samples all have profiles with a duration. A profile whose
+ * rows are gone makes no point. */
 static enum status put_durations(struct adding *a, struct err *e)
 {
 	CLEANUP(free_cleanup) struct step_duration *v = NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources are dealt to the query's threads, largest first. A thread adds the values of a source to
- * a dense array by node number, block by block; or many blocks at once, if the part has their total
- * and all their rows are wanted. Then it folds the nodes with a sum into a tree that no other
- * thread uses. In the end the trees are put together. That costs as much as folding a source, so
- * there is at most one tree for every two sources. A thread without a source helps with the blocks
- * of another thread's source, into an array of its own.
+ * Sources are shared out to the query's threads, largest first. A thread adds the values of a
+ * source to a dense array by node number, block by block; or many blocks at once, if the part has
+ * their total and all their rows are wanted. Then it folds the nodes with a sum into a tree that no
+ * other thread uses. In the end the trees are put together. That costs as much as folding a source,
+ * so there is at most one tree for every two sources. A thread without a source helps with the
+ * blocks of another thread's source, into an array of its own.
  *
  * So at any time there are at most as many open sources as threads. If the memory does not suffice
  * for all threads, the query runs again on one thread.
@@ -22,7 +22,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sums of one source by node, and what else its rows tell. */
+/* Sums of one source by node, and other results from its rows. */
 struct sums {
 	int64_t *values;
 	double *averages; /* of a gauge */
@@ -40,7 +40,7 @@ struct share {
 	atomic_size_t next;
 	const double *weights;            /* of its series, of a gauge */
 	const struct tab_series *periods; /* NULL: values count as they are */
-	bool open; /* more may be taken; with the lock held, as what follows */
+	bool open; /* more may be taken; guarded by the lock, as the fields below */
 	bool loading;
 	unsigned helpers;
 	struct sums sums;
@@ -180,8 +180,8 @@ static void add_bounds(struct sums *to, const struct part_block *b)
 	to->last_ns = MAX(to->last_ns, b->time_max);
 }
 
-/* Rows that pass, column by column. Times of a block whose rows all lie in the range: its bounds
- * are near enough, so that no column is unpacked for them. */
+/* Adds the rows that pass, column by column. If all rows of a block lie in the range, its bounds
+ * serve as its times, so that this column need not be unpacked. */
 static enum status add_some(const struct share *h, size_t block, struct scanner *scanner,
 	struct sums *to, struct err *e)
 {
@@ -252,7 +252,7 @@ static enum status add_piece(struct summing *s, const struct share *h, size_t pi
 	return st;
 }
 
-/* Which totals and which blocks have to be read, once. */
+/* Lists the totals and the blocks to read; done once. */
 static enum status list_pieces(struct summing *s, struct share *h, struct err *e)
 {
 	const struct source *src = h->scan.source;
@@ -301,7 +301,7 @@ struct worker {
 	struct scanner scanner;
 };
 
-/* Pieces until there are none left. The caller's own thread asks whether to go on. */
+/* Adds pieces until there are none left. Only the caller's own thread checks for cancelling. */
 static enum status add_pieces(
 	struct summing *s, struct share *h, struct worker *w, struct sums *to, struct err *e)
 {
@@ -331,8 +331,8 @@ static void set_open(struct summing *s, struct share *h, bool open)
 	lock_release(&s->lock);
 }
 
-/* A tree that no other thread uses, the first of these, so that few are used. NULL: the query ends.
- */
+/* Takes the first tree that no other thread uses, so that few trees are used. NULL: the query ends.
+ * */
 static struct tree *take_tree(struct summing *s)
 {
 	static_assert(OS_POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
@@ -516,7 +516,7 @@ static enum status deal(struct summing *s, unsigned width, struct err *e)
 	return st;
 }
 
-/* The trees as one, and it as the answer. */
+/* Joins the trees, and makes the answer of the result. */
 static enum status finish(struct summing *s, struct samples_tree *out, struct err *e)
 {
 	struct tree *all = &s->trees[0];

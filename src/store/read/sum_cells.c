@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values are summed by (node, group) in each source; a group is labels and a period. The nodes that
- * have any then become nodes of the answer's tree, and the cells go with them: all cells lie in one
- * array, those of the source at hand behind those of the sources before it.
+ * Values are summed by (node, group) in each source; a group is labels and a period. Nodes with a
+ * value then become nodes of the answer's tree, and their cells are renumbered. All cells lie in
+ * one array; those of the current source come after those of earlier sources.
  */
 #include "store/read/cells.h"
 #include "store/read/durations.h"
@@ -109,7 +109,7 @@ static enum status find_periods(
 	return OK;
 }
 
-/* The cells of a source, whose nodes become those of the tree. */
+/* Adds the cells of a source; its nodes become nodes of the tree. */
 static enum status fold(struct summing *s, const struct source *src, struct err *e)
 {
 	CLEANUP(free_cleanup) uint8_t *used = NULL;

@@ -186,8 +186,8 @@ static void adding_deinit(struct adding *a)
 	free(a->here);
 }
 
-/* Used nodes and their locations; returns the number of the former. What the loop reads lies in
- * locals: the bytes it writes could be anything's. */
+/* Marks used nodes and their locations, and counts the nodes. The loop reads from locals, since for
+ * the compiler the bytes that it writes may alias anything. */
 static enum status mark(struct adding *a, size_t *count, struct err *e)
 {
 	const struct tabs *f = a->from;
@@ -238,7 +238,7 @@ static void add_sum(struct adding *a, uint32_t i, uint32_t to)
 		t->nodes.v[to].self = wrap_add(t->nodes.v[to].self, a->sums[i]);
 }
 
-/* Into an empty tree: the nodes of one source are distinct, and follow each other. */
+/* Adds nodes to an empty tree: the nodes of one source are distinct, and follow each other. */
 static enum status take_nodes(struct adding *a, size_t count, struct err *e)
 {
 	struct tree *t = a->t;
@@ -268,7 +268,8 @@ static enum status take_nodes(struct adding *a, size_t count, struct err *e)
 	return OK;
 }
 
-/* Room for all that may be new, where memory is plenty: the index is made once then. */
+/* Reserves room for all possible new nodes if there is plenty of memory: the index is then made
+ * only once. */
 static enum status reserve_plenty(struct tree *t, size_t count, struct err *e)
 {
 	size_t need = t->nodes.len + count;

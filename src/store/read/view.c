@@ -147,7 +147,7 @@ static void replace_dictionary(struct store *s, const struct dictionary *full)
 	lock_release(&s->lock);
 }
 
-/* Whether so many bytes more stay loaded until the view's end. */
+/* Whether this many more bytes may stay loaded until the view's end. */
 static bool keeps(struct store_view *v, uint64_t bytes)
 {
 	if (atomic_fetch_add(&v->cached, bytes) + bytes <=

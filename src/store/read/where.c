@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which series had some locations in their stacks: the caller chooses among the locations that the
- * wanted series had in any source, once they have names; it is shown no others. A part's index says
- * which series have a location; where there is none, the nodes of the rows are looked at. Times are
- * those of the series in the source.
+ * Finds which series had some locations in their stacks. The caller chooses among the locations
+ * that the wanted series had in any source, once they have names, and sees no others. A part's
+ * index says which series have a location; without an index the nodes of the rows are read. Times
+ * are those of the series in the source.
  */
 
 #include "store/read/gauge.h"
@@ -56,7 +56,7 @@ static enum status mark_nodes(void *ctx, const struct scan_rows *r, struct err *
 	return OK;
 }
 
-/* The locations of all rows that are wanted, `here` by location. */
+/* Marks the locations of all wanted rows in `here`, by location. */
 static enum status scan_locations(struct searching *s, size_t i, uint8_t *here, struct err *e)
 {
 	struct source *src = &s->v->sources[i];

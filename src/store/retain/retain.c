@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Retention. Each series belongs to one group: its first rule, or the rest. What a part holds of a
- * group goes as a whole, once the newest sample of it there has passed the group's age, or newer
- * parts hold as much of the group as its size allows (its share of a part's bytes is by rows). A
+ * Retention. Each series belongs to one group: its first rule, or the rest. All rows of a group in
+ * a part are deleted together: once the newest of them has passed the group's age, or newer parts
+ * have as many bytes of the group as its size allows (its share of a part's bytes is by rows). A
  * part of which every group goes is removed, any other is rewritten without them. A sample may stay
- * a day longer than asked, which is what a part spans; of a part that late samples made longer,
- * what is older than that is cut off group by group, once a day at most.
+ * a day longer than configured, since a part spans up to a day. If late samples made a part longer,
+ * older rows are cut off group by group, at most once a day.
  *
  * The total size counts everything in the directory; only parts can go, the oldest first.
  */
@@ -29,7 +29,7 @@
 #define EXPORT_AGE_S 3600
 #define QUARANTINE_NAMES_BYTES ((size_t)16 << 20)
 
-/* What a part holds of each group; remembered as long as the part lives. */
+/* The rows of each group in a part; remembered as long as the part exists. */
 struct part_groups {
 	uint64_t id;
 	uint64_t rows[GROUPS_MAX];
@@ -42,7 +42,7 @@ struct candidate {
 	const struct part_groups *groups;
 	uint64_t present, gone; /* bit sets of groups */
 	uint64_t old;           /* those with samples that are a day too old */
-	bool aged;              /* some go by age */
+	bool aged;              /* some groups are deleted by age */
 };
 
 struct retaining {
@@ -251,7 +251,8 @@ static int newest_file_first(const void *a, const void *b)
 	return x->time_s > y->time_s ? -1 : x->time_s < y->time_s;
 }
 
-/* A tenth of the total size, from 64 MiB to 1 GiB: what was set aside longest ago goes. */
+/* Limits the quarantine to a tenth of the total size, from 64 MiB to 1 GiB: the files set aside
+ * longest ago are deleted first. */
 static void trim_quarantine(struct store *s)
 {
 	char path[STORE_PATH_MAX];
@@ -287,7 +288,7 @@ static void trim_quarantine(struct store *s)
 	}
 }
 
-/* Remove files of exports that did not end because the process did. */
+/* Removes files of exports that a dying process left. */
 static void trim_exports(struct store *s, int64_t now_ns)
 {
 	char dir[STORE_PATH_MAX], path[STORE_PATH_MAX];
@@ -309,7 +310,7 @@ static void trim_exports(struct store *s, int64_t now_ns)
 
 /* ---- doing it ---- */
 
-/* There is no memory to rewrite it: it goes when all of it has expired. */
+/* There is no memory to rewrite the part: it is removed when all of it has expired. */
 static enum status leave(struct store *s, const struct candidate *c, const struct err *e)
 {
 	rewrite_remember(s, part_meta(c->part)->id, REWRITE_RETAINED);
@@ -318,7 +319,7 @@ static enum status leave(struct store *s, const struct candidate *c, const struc
 	return OK;
 }
 
-/* Without the rows of some groups up to a time. */
+/* Rewrites a part without the rows of some groups up to a time. */
 static enum status rewrite_without(
 	struct retaining *r, struct candidate *c, uint64_t groups, int64_t last_ns, struct err *e)
 {
@@ -367,7 +368,8 @@ static void drop(struct retaining *r, struct candidate *c)
 	metric_add(&s->metrics.expired_rows, part_meta(c->part)->rows);
 }
 
-/* No record of a part that goes may be left in the log: the next start would bring it back. */
+/* Removes from the log what parts have: while it has records of a part, the part may not be
+ * deleted, since the next start would bring its samples back. False: that failed. */
 static bool log_is_behind(struct store *s)
 {
 	struct err e = { 0 };

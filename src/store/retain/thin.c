@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Old parts are rewritten with coarser times and without some sample labels: rows that become equal
- * are summed, so that sums by series and stack stay what they were. A part is due when its newest
- * sample has the age and META's resolution is finer than wanted, or its names have one to drop.
+ * are summed, so that sums by series and stack stay what they were. A part is thinned when its
+ * newest sample is old enough, and META's resolution is finer than wanted or it has a label to
+ * drop.
  */
 #include "base/clock.h"
 #include "store/merge/merge.h"
@@ -30,7 +31,7 @@ static bool to_drop(const struct thinning *t, struct str name)
 	return drop;
 }
 
-/* The part's names that go. The part is pinned. */
+/* The part's label names to drop. The part is pinned. */
 static size_t names_to_drop(const struct tabs *t, const struct thinning *how, struct str *out)
 {
 	size_t n = 0;
@@ -60,8 +61,8 @@ static enum status thin_part(
 			w.sources[0].from = &src; /* no rule: all rows */
 			w.cancel = stopping;
 			w.cancel_ctx = s;
-			/* Also where only labels go: with a trace goes the reason for a time
-			 * that is not rounded. */
+			/* Also if only labels are dropped: without its trace a sample has no reason
+			 * for an unrounded time. */
 			w.resolution_ns = finer ? how->resolution_ns : part_meta(p)->resolution_ns;
 			w.drop = names;
 			w.drop_count = n;
@@ -73,8 +74,8 @@ static enum status thin_part(
 	return st;
 }
 
-/* Once by part and set of rules in force, not each minute: what has no such labels, and what does
- * not fit into memory. */
+/* Whether this part was tried with these rules before, so that a part without such labels, or one
+ * that does not fit into memory, is not tried each minute. */
 bool rewrite_was_seen(const struct store *s, uint64_t id, uint64_t rules)
 {
 	for (size_t i = 0; i < s->thin_seen.len; i++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two questions to a clock. Was it set? Then the wait begins anew: while one program after the
- * other finds out what time it is, nothing is old. How far is it ahead of the last time that was
- * trusted and what has passed since? The machine was off, or it is not known better yet: a longer
- * wait. The samples cannot tell: those of the minutes before have the wrong time themselves.
+ * There are two checks of the clock. If it was set, the wait begins anew: nothing counts as old
+ * while programs still correct the time. If it is far ahead of the last trusted time plus the time
+ * that has passed since, either the machine was off, or the clock is wrong: the wait is longer.
+ * Samples cannot decide it: those of the last minutes have the wrong time themselves.
  *
  * The time since boot counts suspends, so that waking up is no step.
  */
@@ -61,7 +61,7 @@ static int64_t shorter(int64_t a, int64_t b)
 	return a > 0 && (b == 0 || a < b) ? a : b;
 }
 
-/* The shortest age at which anything goes; 0: nothing does. */
+/* The shortest age at which anything is deleted or thinned; 0: nothing is. */
 static int64_t shortest_age(const struct store_config *c)
 {
 	int64_t age = shorter(c->retention_ns, 0);

@@ -55,7 +55,7 @@ static void drop_first(struct dedupe *d)
 	d->count--;
 }
 
-/* An entry anywhere: an empty one stays. */
+/* Removes an entry anywhere in the ring: an empty one stays in its place. */
 static void drop(struct dedupe *d, struct hash128 id, uint32_t at)
 {
 	map_remove(&d->index, hash_of(id), at);

@@ -49,7 +49,7 @@ static bool same_key(const struct row *a, const struct row *b)
 
 #define ROWS_AT_ONCE 1024
 
-/* What sorting the rows of one series needs. */
+/* Memory for sorting the rows of one series. */
 struct sorting {
 	const struct memtable *t;
 	const struct canon *c;
@@ -69,7 +69,7 @@ static struct row row_at(const struct sorting *k, uint32_t i, uint32_t series)
 	};
 }
 
-/* Rows of one time, by stack and set. */
+/* Sorts rows of one time by stack and set. */
 static void sort_ties(
 	const struct sorting *k, struct radix_item *v, struct radix_item *scratch, size_t n)
 {
@@ -114,7 +114,7 @@ static enum status write_series(struct part_writer *w, const struct sorting *k, 
 	return part_writer_rows(w, k->rows, count, e);
 }
 
-/* Rows that are in the order of series, by slice; nothing to do when they are all of one. */
+/* Sorts rows, which are in the order of series, by slice; does nothing if all are of one slice. */
 static enum status sort_slices(const struct memtable *t, uint32_t *order, size_t n)
 {
 	if (n == 0)

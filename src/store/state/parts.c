@@ -4,7 +4,7 @@
  * names the new set is made durable, then the list in memory changes. A file that left the set is
  * "garbage": it is removed once a manifest that does not name it is durable.
  *
- * When a failure leaves open which of two manifests a crash would leave (renamed, but the
+ * If it is not known which of two manifests would be there after a crash (renamed, but the
  * directory's sync failed), the set is "undecided": no file that either may name is removed, and no
  * part is written, until a manifest is durable again.
  */
@@ -96,7 +96,7 @@ static bool is_among(struct part *const *v, size_t n, const struct part *p)
 	return false;
 }
 
-/* The set as it is going to be, in *out; the references are the caller's. */
+/* Puts the set after the change into *out; the references are the caller's. */
 static enum status next_set(struct store *s, const struct parts_change *c, struct part ***out,
 	size_t *count, struct err *e)
 {
@@ -178,8 +178,8 @@ void store_manifest_write(struct store *s)
 		store_collect_garbage(s);
 }
 
-/* Room for more: those of more than an hour ago go, and beyond the most that a manifest takes the
- * oldest. With `lock` held. */
+/* Makes room for more: removes batches of more than an hour ago, and the oldest beyond a manifest's
+ * limit. With `lock` held. */
 static void forget_removed(struct store *s, size_t more)
 {
 	int64_t oldest = clock_realtime_ns() - DEDUPE_AGE_NS;
@@ -316,8 +316,8 @@ static bool forget_part(struct store *s, struct part *p)
 	return found;
 }
 
-/* The manifest goes on naming it until the file is in quarantine, or the next start would take it
- * for garbage. */
+/* The manifest names it until the file is in quarantine, or the next start would remove it as
+ * garbage. */
 void store_quarantine(struct store *s, struct part *p, const char *reason)
 {
 	struct err e = { 0 };

@@ -102,7 +102,7 @@ static enum status open_part(struct recovery *r, uint64_t id, struct part **out,
 	return s;
 }
 
-/* It stays in the manifest, or the next start would take it for what a crash left. */
+/* Keeps it in the manifest, or the next start would remove it as a crash's leftover. */
 static enum status leave(struct recovery *r, uint64_t id, struct err *e)
 {
 	struct manifest_part entry = { .id = id };
@@ -161,7 +161,7 @@ static void keep_newer(struct recovery *r, uint64_t id)
 }
 
 /* A file that the manifest does not name. A part of this store that is older than the manifest had
- * left the set, or never came into it: it goes. Files of other programs stay. */
+ * left the set, or never was in it: it is removed. Files of other programs stay. */
 static enum status found_unnamed(struct recovery *r, uint64_t id, struct err *e)
 {
 	struct part *p;
@@ -307,7 +307,7 @@ static enum status adopt(struct recovery *r, struct part *p, struct err *e)
 	return OK;
 }
 
-/* Each found part becomes live or goes. */
+/* Makes each found part live, or removes it. */
 static enum status adopt_parts(struct recovery *r, struct err *e)
 {
 	if (!r->manifest.is_set && gather_replaced(r) != OK)
@@ -465,7 +465,7 @@ static void report_damage(struct recovery *r, const char *path, size_t offset, s
 	keep_copy(r, path, reason, "what was there is lost");
 }
 
-/* Zeros for what the disk cannot read: damage, like what it gives back wrongly. */
+/* Puts zeros in place of bytes that the disk cannot read: they are damage, as wrong bytes are. */
 static enum status read_pieces(const char *path, struct buf *out, struct err *e)
 {
 	CLEANUP(fd_cleanup) int fd = -1;
@@ -551,7 +551,7 @@ static enum status replay_log(struct recovery *r, struct err *e)
 	return st;
 }
 
-/* Before the clock was ever trusted, the newest sample says what is known of the time. */
+/* If the clock was never trusted, the newest sample serves as the last known time. */
 static void recall_time(struct recovery *r)
 {
 	struct store *s = r->s;

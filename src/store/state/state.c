@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What all steps of an open store ask: whether its directory is still its own, and how near the
- * process is to its memory limit. What the process has resident is
- * measured, since free pieces of the heap count too: at most every few milliseconds. Near the limit
- * free memory goes back to the system.
+ * Checks that all steps of an open store use: whether its directory is still its own, and how near
+ * the process is to its memory limit. The resident memory of the process is measured, at most every
+ * few milliseconds, since free pieces of the heap count too. Near the limit free memory is given
+ * back to the system.
  */
 #include "store/state/state.h"
 
