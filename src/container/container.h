@@ -10,15 +10,15 @@
  * has the labels of its path alone, and a version that changes when there is more.
  *
  * Labels, by parca-agent's names where it has one:
- * 	__meta_kubernetes_{namespace, pod_name, pod_uid, pod_ip, pod_ready, pod_phase,
- * 		pod_node_name, pod_host_ip, pod_container_{name,id,image,init},
- * 		pod_controller_{kind,name}, pod_label_NAME, pod_labelpresent_NAME,
- * 		pod_annotation_NAME, pod_annotationpresent_NAME, node_name, node_label_NAME, …}
- * 	__meta_docker_container_{id, name, image, label_NAME, labelpresent_NAME}
- * 	__meta_podman_container_…       likewise
- * 	__meta_containerd_{namespace, container_id, container_name, pod_name, container_image,
- * 		container_label_NAME, container_labelpresent_NAME}
- * 	__meta_docker_build_kit_container_id, __meta_lxc_container_id
+ *	__meta_kubernetes_{namespace, pod_name, pod_uid, pod_ip, pod_ready, pod_phase,
+ *		pod_node_name, pod_host_ip, pod_container_{name,id,image,init},
+ *		pod_controller_{kind,name}, pod_label_NAME, pod_labelpresent_NAME,
+ *		pod_annotation_NAME, pod_annotationpresent_NAME, node_name, node_label_NAME, …}
+ *	__meta_docker_container_{id, name, image, label_NAME, labelpresent_NAME}
+ *	__meta_podman_container_…       likewise
+ *	__meta_containerd_{namespace, container_id, container_name, pod_name, container_image,
+ *		container_label_NAME, container_labelpresent_NAME}
+ *	__meta_docker_build_kit_container_id, __meta_lxc_container_id
  * NAME: what is no letter, digit or '_' in it is '_'.
  *
  * Thread safety: all functions from any thread.

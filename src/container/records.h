@@ -6,9 +6,9 @@
  * A record is found by its key: a container's id ("NAMESPACE/ID" where only containerd can know
  * it), or "pod/UID". It is
  *
- * 	WANTED   asked for as soon as the thread comes to it
- * 	KNOWN    has labels; asked again when they are as old as ttl_ns and samples still ask
- * 	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while samples ask
+ *	WANTED   asked for as soon as the thread comes to it
+ *	KNOWN    has labels; asked again when they are as old as ttl_ns and samples still ask
+ *	NOBODY   no engine knows it; asked again after 250 ms, 500 ms, … 60 s while samples ask
  */
 #pragma once
 

@@ -9,14 +9,14 @@
  * A protocol has one row (struct ingest_protocol) and gets its inlet once (ingest_inlet()). It then
  * handles each message like this, even if a step fails:
  *
- * 	struct ingest_batch b;
- * 	ingest_batch_init(&b, inlet, peer, body.len);
- * 	s = ingest_batch_begin(&b, tenant, body.len, &e);
- * 	if (s == OK)
- * 		s = otlp_decode(body, &b.profile, …, &e);
- * 	if (s == OK)
- * 		s = ingest_batch_put(&b, hash128(body.p, body.len), &e);
- * 	ingest_batch_end(&b, s, s == OK ? "" : err_text(&e, s));
+ *	struct ingest_batch b;
+ *	ingest_batch_init(&b, inlet, peer, body.len);
+ *	s = ingest_batch_begin(&b, tenant, body.len, &e);
+ *	if (s == OK)
+ *		s = otlp_decode(body, &b.profile, …, &e);
+ *	if (s == OK)
+ *		s = ingest_batch_put(&b, hash128(body.p, body.len), &e);
+ *	ingest_batch_end(&b, s, s == OK ? "" : err_text(&e, s));
  */
 #pragma once
 

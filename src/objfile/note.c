@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Notes are a few dozen bytes; what is longer is not searched. */
+/* Notes have a few dozen bytes; longer ones are not searched. */
 #define NOTE_BYTES_MAX (64u << 10)
 #define NOTES_SEARCHED_MAX 64
 #define CONTENT_END_BYTES 4096

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A compressed section says its own size; before memory is taken for it that size is held against
- * the limit, and against what its compressed bytes could expand to at most.
+ * A compressed section says its own size; before memory is taken for it, that size is compared with
+ * the limit, and with the most that its compressed bytes could expand to.
  */
 #include "base/reader.h"
 #include "codec/codec.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Erlang's emulator with its JIT compiler is told by a function of that compiler, and its version
- * stands among its constants: that of the emulator, 13.0 in OTP 25. All else is found in the
+ * Erlang's emulator with its JIT compiler is recognized by a function of that compiler, and its
+ * version is among its constants: that of the emulator, 13.0 in OTP 25. All else is found in the
  * process (agent/bpf/beam.h).
  *
  * A stripped emulator may export nothing of its compiler, as Debian's of OTP 29. Then the compiler
- * is told by what it does: it stores 1, a number of GDB's interface for JIT code, to the second
+ * is recognized by its code: it stores 1, a number of GDB's interface for JIT code, to the second
  * word of a variable whose first word is 1 and whose other five are 0 in the file.
  */
 #include "runtimes/internal.h"
@@ -20,7 +20,7 @@
 #define REGISTER 1
 #define STORES_MAX 65536 /* of that number which are looked at; a release has some seventy */
 
-/* OTP's version is the emulator's and so many. */
+/* OTP's version is the emulator's plus this. */
 #define OTP_AHEAD 12
 #define OTP_FIRST 25
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GCC puts what is seldom executed of a function elsewhere, as NAME.cold, with the cold parts of
+ * GCC puts the seldom executed part of a function elsewhere, as NAME.cold, with the cold parts of
  * other functions. The symbol is local: a stripped file has none. But the function jumps into its
  * cold part, by jumps that depend on a condition, which lead to no other function; and the cold
- * part has call frame information of its own, whose index says from where to where it goes. So it
- * is what most of those jumps lead to that leave the function, behind its first byte.
+ * part has call frame information of its own, whose index has its bounds. So it is the piece of
+ * code to which most jumps out of the function lead, behind its first byte.
  *
- * Code is not decoded: any two bytes that read as such a jump are taken for one. What they lead to
- * by chance is spread over the file.
+ * Code is not decoded: any two bytes that look like such a jump count as one. False ones lead to
+ * places all over the file.
  *
  * Source: LSB 5.0 Core, 10.6.2 (.eh_frame_hdr).
  */
@@ -161,7 +161,7 @@ uint64_t function_bytes(const struct objfile *obj, uint64_t address)
 	return bytes;
 }
 
-/* The functions that were met, in that order; each once. */
+/* The functions found, in that order; each once. */
 struct met {
 	struct runtime_symbol v[CALLEES_MAX];
 	size_t count;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A CPython is told by its variable _PyRuntime, which every build exports (3.7), and which has a
- * section of its own from 3.10 on. The version: Py_Version (3.11), the name of the library, or the
- * path "python3.N" in its constants, which all builds have.
+ * A CPython is recognized by its variable _PyRuntime, which every build exports (3.7), and which
+ * has a section of its own from 3.10 on. The version: Py_Version (3.11), the name of the library,
+ * or the path "python3.N" in its constants, which all builds have.
  *
- * To 3.12 the offsets of a minor version are fixed, and stand in a table here. From 3.13 on the
- * file tells them: _PyRuntime begins with _Py_DebugOffsets, initialised data, groups of numbers
- * whose order belongs to the minor version. They come from a file of strangers: each must lie in
- * what the walk reads.
+ * To 3.12 the offsets of a minor version are fixed, and are in a table here. From 3.13 on the file
+ * has them: _PyRuntime begins with _Py_DebugOffsets, initialised data, groups of numbers whose
+ * order depends on the minor version. The file is not trusted: each offset must lie in the bytes
+ * that the walk reads.
  *
  * Source: CPython, Include/internal/pycore_runtime.h, pycore_interp.h, pycore_frame.h,
  * Include/cpython/code.h, pystate.h, unicodeobject.h; Include/internal/pycore_debug_offsets.h.
@@ -105,7 +105,7 @@ static const struct cpython_layout layouts[] = {
 	},
 };
 
-/* ---- 3.13 and later: what the file tells ---- */
+/* ---- 3.13 and later: offsets from the file ---- */
 
 #define COOKIE STR("xdebugpy")
 
@@ -280,7 +280,7 @@ static unsigned minor_of(struct str s)
 	return minor;
 }
 
-/* In these bytes the one version that "python3.N" says; 0: none, or several. */
+/* The version that "python3.N" in these bytes names; 0: none, or several. */
 static unsigned minor_in_constants(const struct buf *bytes)
 {
 	static const char word[] = "python3.";

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The runtime of .NET (libcoreclr, or a program that is linked with it) exports a table for
- * debuggers, and its version stands among its data. Its code keeps frame pointers, so there is
- * nothing to walk: names are found in the process (agent/broker/dotnet_memory.h).
+ * debuggers, and its version is among its data. Its code keeps frame pointers, so it needs no walk
+ * of its own: names are found in the process (agent/broker/dotnet_memory.h).
  */
 #include "runtimes/internal.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each runtime is asked in turn, until one knows the file. Two in one file are not told apart: the
- * first one wins.
+ * Each runtime is asked in turn, until one knows the file. If a file has two, the first one wins.
  */
 #include "runtimes/internal.h"
 

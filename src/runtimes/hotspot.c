@@ -5,12 +5,12 @@
  * sizes. Their pointers are relocations, so these are read first; addends that a linker has packed
  * (RELR) stand in place.
  *
- * Addresses of static fields are in every file. Offsets are there only in some builds (11, 26);
- * the others set them when they start, by instructions that all have one form (movq $offset,
+ * Addresses of static fields are in every file. Offsets are there only in some builds (11, 26); the
+ * others set them when they start, by instructions that all have one form (movq $offset,
  * distance(%rip)), since the compiler knew the values. So the code is searched for instructions
  * that write to the array.
  *
- * What is found comes from a file of strangers: each offset must lie in what the walk reads.
+ * The file is not trusted: each offset must lie in the bytes that the walk reads.
  *
  * Source: OpenJDK, src/hotspot/share/runtime/vmStructs.{hpp,cpp}; code/codeBlob.hpp, nmethod.hpp.
  */
@@ -34,8 +34,9 @@
 #define NAME_BYTES 64
 /* A library of 26 has 150,000. */
 #define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
-/* At most so much code of all segments together is searched, piece by piece; segments may overlap.
- */
+/* At most this much code of all segments together is searched, piece by piece; segments may
+ * overlap.
+ * */
 #define CODE_BYTES_MAX ((uint64_t)128 << 20)
 #define CODE_PIECE_BYTES ((size_t)1 << 20)
 /* movq $imm32, disp32(%rip) */
@@ -323,7 +324,7 @@ static enum status search_segment(struct tables *t, const struct objfile_segment
 	return OK;
 }
 
-/* Search code for the fields that it sets. A field that no code sets is missing. */
+/* Searches code for the fields that it sets. A field that no code sets is missing. */
 static enum status search_code(struct tables *t, struct err *e)
 {
 	bool set[FIELD_COUNT] = { false };
@@ -552,7 +553,7 @@ static enum status place_statics(
 	return OK;
 }
 
-/* Of 8 the file does not say it; no later one has a single code heap. */
+/* Version 8 does not name itself in the file; no later one has a single code heap. */
 static enum status find_version(const struct tables *t, unsigned *out, struct err *e)
 {
 	const struct found_field *f = &t->found[VERSION];

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "java/util/HashMap$Node.getKey" becomes "java.util.HashMap$Node.getKey". What a compiler has made
- * up is written as people read it, where that loses nothing: numbers of hidden classes (lambdas,
- * method handles), which differ from run to run, are left out. Two languages write the names of
- * their own functions in another way, which is undone; the file tells which language it is:
+ * "java/util/HashMap$Node.getKey" becomes "java.util.HashMap$Node.getKey". Names that a compiler
+ * has made up are written as people read them, if that loses nothing: numbers of hidden classes
+ * (lambdas, method handles), which differ from run to run, are left out. Two languages write the
+ * names of their own functions in another way, which is undone; the file tells which language it
+ * is:
  *
  *   Scala     Main$.$plus$plus        Main.++             an object, an operator
  *   Clojure   a_b/core$f_BANG_.invoke a-b.core/f!         a function is a class
@@ -99,7 +100,7 @@ static struct str without_count(struct str class)
 	return is_lambda ? str_sub(class, 0, at - 1) : class;
 }
 
-/* What is no UTF-8 becomes U+FFFD, control characters '?'. */
+/* Bytes that are not UTF-8 become U+FFFD, control characters '?'. */
 static void put_text(struct buf *out, struct str s, bool is_class)
 {
 	size_t begin = out->len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Lua is told by lua_ident, a text that every build exports and that has the version down to the
- * release. The interpreter's loop, luaV_execute, is hidden: where no symbol names it, it is the
- * longest function that lua_callk (lua_call to 5.1) leads to by two calls or three. Offsets are
- * fixed from the releases on that are named here.
+ * A Lua is recognized by lua_ident, a text that every build exports and that has the version with
+ * the release. The interpreter's loop, luaV_execute, is hidden: if no symbol names it, it is the
+ * longest function that lua_callk (lua_call to 5.1) reaches by two or three calls. Offsets are
+ * fixed from the releases named here on.
  *
  * Source: Lua, lstate.h, lobject.h, lgc.h, ldo.c.
  */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A LuaJIT is told by luaJIT_setmode, and its version stands among its constants. Its interpreter
+ * A LuaJIT is recognized by luaJIT_setmode, and its version is among its constants. Its interpreter
  * is one piece of assembly with call frame information of its own, which has no name in a stripped
- * file: it is what lua_call and lua_pcall call into, elsewhere than at its first byte. Where its
- * structures have their fields is the same in all builds of 2.1 with 64-bit references (GC64, the
- * default since 2022); of others no state is believed (agent/bpf/luajit.h).
+ * file: it is the code that lua_call and lua_pcall call at another place than its first byte. The
+ * fields of its structures are at the same offsets in all builds of 2.1 with 64-bit references
+ * (GC64, the default since 2022); other builds have no state that the walk accepts
+ * (agent/bpf/luajit.h).
  *
  * Source: LuaJIT, lj_obj.h, lj_frame.h, vm_x64.dasc.
  */

@@ -3,7 +3,7 @@
  * The agent's BPF program sends a method as two names side by side, its class' and its own. Here
  * they become one name, joined as the language joins them ("#", "::"). Code without a name, such as
  * the outermost code of a file, comes with its form and gets the word that the language's own
- * traces use. Many functions of a file may share that word, so what is shown has their file and
+ * traces use. Many functions of a file may share that word, so the shown name has their file and
  * line, too.
  */
 #include "runtimes/runtimes.h"
@@ -81,8 +81,8 @@ static size_t ruby_prefix(struct str label)
 	return at;
 }
 
-/* A method's class stands before its name, within the label of a block. What is in no method, and
- * what is of a class without a name, has none: "<class:A>", "#<Class:0x00007f>". */
+/* A method's class stands before its name, within the label of a block. Code outside of methods,
+ * and methods of a class without a name, have none: "<class:A>", "#<Class:0x00007f>". */
 static bool ruby_has_owner(struct str owner, struct str name)
 {
 	return owner.len && !str_starts(owner, STR("#<")) && !str_starts(name, STR("<")) &&

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Perl is told by Perl_runops_standard, which executes its programs, and PL_curinterp, which
- * builds export that may have several interpreters. The version is in PL_revision, PL_version and
+ * A Perl is recognized by Perl_runops_standard, which executes its programs, and PL_curinterp,
+ * which builds with several interpreters export. The version is in PL_revision, PL_version and
  * PL_subversion, a byte each. From 5.36 on a program has each thread's interpreter in
- * PL_current_context, which lies beside the thread pointer in the program itself, not in libperl.
+ * PL_current_context, a thread-local variable right below the thread pointer in the program itself,
+ * not in libperl.
  *
  * Source: Perl, perl.h, cop.h, cv.h, hv.h, intrpvar.h.
  */
@@ -14,7 +15,7 @@
 #define REVISION 5
 #define VERSION_MIN 28
 #define VERSION_MAX 44
-/* The program's only variable of threads, so that no other's alignment moves it. */
+/* The program's only thread-local variable, so that no other's alignment moves it. */
 #define CONTEXT_BYTES 8
 
 enum symbol {

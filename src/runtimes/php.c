@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PHP is told by its function execute_ex, which executes its programs, and by its variable
- * executor_globals, which every build exports that has no threads of its own. The version stands in
- * the header that it sends, "X-Powered-By: PHP/8.2.36", in the program and in libphp alike. Offsets
- * are fixed within a minor version.
+ * A PHP is recognized by its function execute_ex, which executes its programs, and by its variable
+ * executor_globals, which every build without threads exports. The version is in the header that it
+ * sends, "X-Powered-By: PHP/8.2.36", in the program and in libphp alike. Offsets are fixed within a
+ * minor version.
  *
  * In a build with threads (ZTS) executor_globals_offset says how far behind the thread's cache of
- * variables they are. The cache's own variable is no exported symbol, but its place is all that
- * tsrm_get_ls_cache_tcb_offset gives (from 8.0 on), by one instruction.
+ * variables they are. The cache's own variable is no exported symbol, but
+ * tsrm_get_ls_cache_tcb_offset (from 8.0 on) returns its place, by one instruction.
  *
  * Source: PHP, Zend/zend_compile.h, zend_globals.h, main/SAPI.h, TSRM/TSRM.c.
  */

@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define VERSION(major, minor) ((uint16_t)((major) << 8 | (minor)))
-/* Of a function's code that is looked at. */
+/* Bytes of a function's code that are read. */
 #define CODE_BYTES_MAX 512
 #define CALL_BYTES 5 /* e8 or e9, and how far, from its end: s32 */
 /* tLAST_OP_ID counts the parser's tokens. */
@@ -146,7 +146,7 @@ static bool takes_variable(const struct code *c, size_t at, int32_t *out)
 	return true;
 }
 
-/* Where the variable of threads is that this code reads first, and its root variable. */
+/* Finds the thread-local variable that this code reads first, and its root variable. */
 static bool find_thread_variable(const struct code *c, struct ruby_layout *out, uint64_t *out_root)
 {
 	for (size_t i = 0; i < c->len; i++) {
@@ -173,7 +173,7 @@ static bool find_thread_variable(const struct code *c, struct ruby_layout *out, 
 	return false;
 }
 
-/* Where a jump leads that leaves the code; 0: there is none. */
+/* The target of a jump that leaves the code; 0: there is none. */
 static uint64_t find_jump(const struct code *c)
 {
 	for (size_t i = 0; i + CALL_BYTES <= c->len; i++) {

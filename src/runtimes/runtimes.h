@@ -5,9 +5,11 @@
  *
  * Layer 3 (may use base, objfile). Thread safety: no state.
  *
- * To add a runtime: record.h             its number, and the layout that the walk needs <name>.c
- * finds it in a file; a row in the table of find.c agent/bpf/<name>.h   its walk; a case in the
- * dispatch of agent/bpf/runtimes.h lines, texts         here, where it has its own
+ * To add a runtime:
+ *   record.h             its number, and the layout that the walk needs
+ *   <name>.c             finds it in a file; a row in the table of find.c
+ *   agent/bpf/<name>.h   its walk; a case in the dispatch of agent/bpf/runtimes.h
+ *   lines, texts         here, where it has its own
  * docs/extending.md has the other places: its kind of frame, its flags, its tests.
  */
 #pragma once

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both tables are read in blocks, whatever their size: an unstripped compiler has 20 MB of names.
- * First the names: at each NUL, does what ends there read as a wanted name? (Linkers let a short
- * name be the end of a longer one.) Then the symbols: does one have such a place as its name? Most
- * files have no wanted name, and their symbols are not read at all.
+ * First the names: does a wanted name end at this NUL? (Linkers let a short name be the end of a
+ * longer one.) Then the symbols: does one have such a place as its name? Most files have no wanted
+ * name, and their symbols are not read at all.
  */
 #include "runtimes/internal.h"
 
 #include <elf.h>
 #include <string.h>
 
-/* So much of a table is in memory at a time. */
+/* Bytes of a table that are in memory at a time. */
 #define BLOCK_BYTES 16384
 /* Of a wanted name, with its NUL. */
 #define WANTED_BYTES_MAX 128
-/* Where wanted names stand in one table; more are in none that a linker made. */
+/* Places of wanted names in one table; a linker's table never has more. */
 #define PLACES_MAX 256
 
 static const struct objfile_section *section_of_type(

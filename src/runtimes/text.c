@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of runtimes come as they lie in memory, cut at any character: each is turned into UTF-8 for
- * itself. A UCS-2 text of CPython has no surrogate pairs, so half a pair is no character.
+ * Texts of runtimes come as they are in memory, cut at any character; each character is turned into
+ * UTF-8 by itself. A UCS-2 text of CPython has no surrogate pairs, so half a pair is no character.
  */
 #include "runtimes/runtimes.h"
 

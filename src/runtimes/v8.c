@@ -2,11 +2,10 @@
 /*
  * V8 describes itself to debuggers that look at a core file: constants v8dbg_… among its dynamic
  * symbols, 32 bits each, say the numbers of types, the offsets of fields and of the words of a
- * frame. Names change from version to version, so each constant has a list of them. What has no
- * constant is fixed within the versions that are told apart here.
+ * frame. Names change from version to version, so each constant has a list of them. Values without
+ * a constant are fixed within the versions distinguished here.
  *
- * Where V8's own code lies, its builtins, is told by local symbols; v8_builtins.c finds it in a
- * stripped file.
+ * Local symbols name V8's own code, its builtins; v8_builtins.c finds it in a stripped file.
  *
  * Source: V8, tools/gen-postmortem-metadata.py, src/execution/frame-constants.h, src/objects/.
  */
@@ -81,7 +80,7 @@ enum symbol {
 /* In the table of local symbols. The last three are one thing: its name by version. */
 enum builtin {
 	BUILTIN_ENTRY,
-	/* No builtins: what returns the address of the table of codes, by its place. */
+	/* No builtins: functions that return the address of the table of codes. */
 	BUILTIN_DISPATCH,
 	BUILTIN_DISPATCH_OF_ISOLATE,
 	BUILTIN_FIRST_HANDLER,
@@ -91,7 +90,7 @@ enum builtin {
 	BUILTIN_COUNT = BUILTIN_ALL + 3
 };
 
-/* Values that no constant of V8 tells, by the first version that has them. */
+/* Values without a constant of V8, by the first version that has them. */
 static const struct fixed {
 	uint16_t version;
 	uint16_t bytecodes_data, bytecodes_lines;
@@ -232,8 +231,8 @@ static bool fill(struct v8_layout *l, const int32_t v[CONSTANT_COUNT], const str
 	       type_of(v[TYPE_CODE], &l->type_code);
 }
 
-/* Where a thread's Isolate is, from the thread pointer on; 0: it is not told by an instruction of
- * v8::Isolate::GetCurrent(): mov %fs:OFFSET, %rax. */
+/* Where a thread's Isolate is, from the thread pointer on, by an instruction of
+ * v8::Isolate::GetCurrent(): mov %fs:OFFSET, %rax. 0: there is no such instruction. */
 static int32_t find_isolate(const struct objfile *obj)
 {
 	struct runtime_symbol function = { .name = "_ZN2v87Isolate10GetCurrentEv" };
@@ -338,7 +337,7 @@ static enum status place_builtins(
 	return place_root(obj, root, b[BUILTIN_ENTRY].address, r, e);
 }
 
-/* Says what is missing, and what can be had without it. */
+/* Says what is missing, and what works without it. */
 static enum status not_described(const struct objfile *obj, uint16_t version,
 	const int32_t values[CONSTANT_COUNT], struct err *e)
 {

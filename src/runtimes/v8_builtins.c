@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where V8's own code, its builtins, lies in a file that does not name it.
+ * Finds V8's own code, its builtins, in a file without symbols for it.
  *
- * The code is one piece. Beside it lies a table, by the builtin's number: where its instructions
- * begin in the piece and how many bytes they have, and what differs from version to version, so the
- * size of an entry is found by what repeats. Three hashes stand in front of the table. The piece
- * itself is where the gaps between builtins, which the table tells, are filled with breakpoints.
- * Numbers come from the names of builtins, which V8 has for its own messages: entries of three
- * words, the first of which is the name's address.
+ * The code is one piece. Near it lies a table, by the builtin's number: where its instructions
+ * begin in the piece, how many bytes they have, and more, which differs from version to version, so
+ * the size of an entry is found by repetition. Three hashes come before the table. The piece itself
+ * is found by the breakpoints that fill the gaps between builtins, which the table gives. Numbers
+ * come from the names of builtins, which V8 has for its own messages: entries of three words, the
+ * first of which is the name's address.
  *
  * Source: V8, src/snapshot/embedded/embedded-data.{h,cc}, src/builtins/builtins.cc.
  */

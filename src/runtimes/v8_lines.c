@@ -10,8 +10,8 @@
  * Positions of a function stand behind its names among the slots of its ScopeInfo: the first two
  * small numbers in a row of which the second is larger.
  *
- * In code of several functions a place that lies in one of the inner ones leads to where that was
- * called, which is a place too.
+ * In code of several functions a place in an inlined function leads to the place of its call, which
+ * is a place too.
  *
  * Source: V8, src/codegen/source-position-table.cc, source-position.h, src/base/vlq.h,
  * src/objects/scope-info.tq.
@@ -95,7 +95,7 @@ bool v8_function_told(uint16_t version, struct str told, struct v8_function *out
 	return found && t.source != 0;
 }
 
-/* The place of an instruction; -1: the table does not say it. */
+/* The place of an instruction; -1: the table does not have it. */
 static int64_t find_place(struct str table, uint16_t version, bool is_cut, uint32_t index)
 {
 	struct reader r = reader_over(table.p, table.len);
@@ -175,13 +175,13 @@ bool v8_code_told(uint16_t version, struct str told, struct v8_code *out)
 	return true;
 }
 
-/* Which of the calls that were replaced the place lies in; -1: none. */
+/* Which inlined call the place lies in; -1: none. */
 static int64_t inlining_of(int64_t place)
 {
 	return (place >> INLINING_SHIFT & INLINING_MASK) - 1;
 }
 
-/* Where the call was that was replaced, and by which function. False: it is not told. */
+/* Where an inlined call was, and which function was inlined. False: not known. */
 static bool inlined(const struct v8_code *c, int64_t inlining, int64_t *out_place, uint64_t *out)
 {
 	if ((uint64_t)inlining >= c->inlining.len / INLINING_BYTES)

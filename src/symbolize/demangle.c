@@ -2,14 +2,14 @@
 /*
  * Names for people, by libiberty's demanglers for C++ (Itanium ABI) and Rust (legacy and v0).
  *
- * Mangled names are hostile input: a short one can stand for gigabytes of text. The demanglers hand
- * their text over in pieces, so the receiver ends an outgrown name by longjmp() out of the
- * demangler, which holds no memory at that point (with one exception, see receive()). Depth of
- * recursion is limited by libiberty itself.
+ * Mangled names are hostile input: a short one can stand for gigabytes of text. The demanglers
+ * deliver their text in pieces, so the receiver can end a name that grows too long by longjmp() out
+ * of the demangler, which has no memory allocated at that point (with one exception, see
+ * receive()). Depth of recursion is limited by libiberty itself.
  *
- * What reads best in a flame graph is the qualified name: no parameters, no return type, template
- * arguments while they are short (shorten()). What the compiler added behind a name to tell copies
- * apart (".isra.0", ".cold") goes.
+ * The qualified name reads best in a flame graph: no parameters, no return type, template arguments
+ * only if they are short (shorten()). Suffixes by which a compiler tells copies apart (".isra.0",
+ * ".cold") are removed.
  *
  * D and Haskell: demangle_others.c.
  */
@@ -46,9 +46,9 @@ static void receive(const char *bytes, size_t len, void *ctx)
 		t->len += len;
 		return;
 	}
-	/* Only text that comes from Rust's punycode is not ASCII, and only that is handed over
-	 * while the demangler holds memory: it is let pass, the next piece is separate and ASCII.
-	 */
+	/* Only text from Rust's punycode is not ASCII, and only that comes while the demangler has
+	 * memory allocated: it is accepted, since the next piece is separate and ASCII.
+	 * */
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)bytes[i] >= 0x80)
 			return;
@@ -77,7 +77,7 @@ static bool is_number(struct str s)
 	return s.len > 0;
 }
 
-/* What GCC and LLVM put behind a name, with a number behind that, or without one. */
+/* Suffixes that GCC and LLVM add to a name, with or without a number. */
 static bool is_copy_word(struct str s, bool numbered)
 {
 	/* clang-format off */
@@ -93,7 +93,8 @@ static bool is_copy_word(struct str s, bool numbered)
 	return false;
 }
 
-/* Go's names have these, and those of compilers' copies never: "tls.(*Conn).clone". */
+/* Whether it has characters of Go's names that names of compilers' copies never have:
+ * "tls.(*Conn).clone". */
 static bool is_of_go(struct str name)
 {
 	for (size_t i = 0; i < name.len; i++)

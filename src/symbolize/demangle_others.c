@@ -3,8 +3,8 @@
  * Names of D, by libiberty, and of Haskell (GHC).
  *
  * libiberty's demangler for D builds its text on the heap, and a back reference ('Q') may stand for
- * text that has others: so many names as there are in a long one would take too much. Names with
- * more than a few stay as they are.
+ * text with further ones, so that the text of a long name may grow without bound. Names with more
+ * than a few references are left unchanged.
  *
  * Of D's text the qualified name is kept: no parameters, and "toChars!(int)" for the template
  * "toChars!(int).toChars(int)" of one function.

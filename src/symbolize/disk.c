@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One file a table: DIR/xx/rest.sym. When it was used last is told by its time of modification,
- * which opening it sets anew, at most once an hour. The folders are read when the symbolizer
- * starts, and when what was built since is beyond the limit: then the least recently used tables
- * are removed, until a quarter of the limit is free, so that this is rare. A table that is mapped
- * meanwhile stays readable.
+ * One file a table: DIR/xx/rest.sym. Its time of modification says when it was used last; opening
+ * the table sets it, at most once an hour. The folders are read when the symbolizer starts, and
+ * when the bytes on disk pass the limit: then the least recently used tables are removed, until a
+ * quarter of the limit is free, so that this is rare. A table that is mapped meanwhile stays
+ * readable.
  */
 #include "symbolize/disk.h"
 #include "symbolize/find.h"
@@ -36,7 +36,8 @@ static bool path_of(const struct symbolize_disk *d, const char *name, char out[S
 	return n > 0 && n < SYMBOLIZE_PATH_MAX;
 }
 
-/* Leftovers of a run that was killed, rest.sym.XXXXXX, go; what is not ours is left alone. */
+/* Removes leftovers of a run that was killed, rest.sym.XXXXXX; files that are not ours are ignored.
+ */
 static bool take_file(struct symbolize_listing *r, struct str folder, struct str file)
 {
 	struct symbolize_on_disk f = { .name = "" };

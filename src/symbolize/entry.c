@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries are never freed before the end: of ENTRIES_MAX the oldest that is not in use is used
- * again for another build id.
+ * Entries are never freed before the end: if there are ENTRIES_MAX, the oldest unused one is reused
+ * for another build id.
  */
 #include "base/map.h"
 #include "base/vec.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files for a build id. No source is believed: a file counts when the bytes in it carry the build
- * id (or, for debug files of programs without one, the checksum that .gnu_debuglink gives). Only
- * the plain facts of an ELF file are read here, by objfile with pread; the rest is debuginfo's
- * child's.
+ * Files for a build id. No source is trusted: a file counts if its bytes have the build id (or, for
+ * debug files of programs without one, the checksum that .gnu_debuglink gives). Only headers, notes
+ * and sections of an ELF file are read here, by objfile with pread; debuginfo's child reads the
+ * rest.
  *
  * In this order: the offered descriptor; the mapping's own path; the executable that was uploaded;
  * the separate debug file: that which was uploaded, by build id, by .gnu_debuglink; the file that
@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* A debug file whose checksum has to be computed. */
+/* Bytes of a debug file whose checksum must be computed. */
 #define CHECKED_BYTES_MAX ((uint64_t)4 << 30)
 #define LINK_SECTION_MAX 8192
 #define VDSO_BYTES_MAX (1 << 20)
@@ -339,8 +339,8 @@ static void find_debug_file(const struct symbolize_request *r, const struct objf
 {
 	CLEANUP(objfile_cleanup) struct objfile *upload = NULL;
 	CLEANUP(fd_cleanup) int upload_fd = open_upload(r, r->build_id, DEBUGINFO_DEBUG, &upload);
-	/* Agents that name files by a hash upload what carries a build id all the same: others may
-	 * have uploaded more for that, and debug directories know it. */
+	/* Agents that name files by a hash may upload files with a build id too: others may have
+	 * uploaded more for that build id, and debug directories know it. */
 	const struct objfile *known = upload ? upload : obj;
 	const char *carried = known ? objfile_build_id(known) : "";
 	bool other = carried[0] && strcmp(carried, r->build_id) != 0;

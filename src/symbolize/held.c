@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that wait, by a descriptor, until their table is asked for. A worker looks at them now and
- * then. The lock is given up while a path is followed: the entry is looked at anew afterwards, as
- * it may stand for another build id by then.
+ * Files that wait, with an open descriptor, until their table is needed. A worker checks them now
+ * and then. It releases the lock while it follows a path; afterwards it finds the entry anew, since
+ * that may belong to another build id by then.
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-/* Files that changed lately are under development: they will be written over, some linkers do that
- * in place. */
+/* Files that changed lately are under development: they will be overwritten, by some linkers in
+ * place. */
 #define YOUNG_NS (24 * 3600 * NS_PER_SEC)
 
 static bool is_young(const struct stat *st)
@@ -31,8 +31,8 @@ bool symbolize_held_lies_at(const char *path, const struct stat *of)
 	       st.st_dev == of->st_dev && st.st_ino == of->st_ino;
 }
 
-/* Of files that were removed since their tables were trimmed, or are whole, we begin no process
- * any more; the disk has their room back. */
+/* Closes files that were removed and whose tables were trimmed, or are whole: no new process can
+ * start from them, and closing them frees their disk space. */
 static void let_go(struct symbolize_tables *t, struct symbolize_entry *en)
 {
 	struct stat st;

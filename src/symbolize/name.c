@@ -137,7 +137,7 @@ static struct str name_in_place(struct symbolize_namer *n, struct str place, str
 	return str_make(text, a.len + b.len);
 }
 
-/* What people see of a table's name; where that is the name as it is, one text. */
+/* The text that people see for a table's name; the same text if it is not mangled. */
 static enum status demangled(struct symbolize_namer *n, const struct profile_location *loc,
 	struct symbolize_text *t, struct str name)
 {
@@ -158,7 +158,7 @@ static enum status demangled(struct symbolize_namer *n, const struct profile_loc
 
 /* ---- frames ---- */
 
-/* Many locations are in one function: its name tells it mostly. */
+/* Many locations are in one function, which its name mostly identifies. */
 static bool same_function(const struct symbolize_text *t, const struct debuginfo_frame *frame)
 {
 	return t && t->has_function && t->file == frame->file.p &&
@@ -189,8 +189,8 @@ static enum status add_frame(struct symbolize_namer *n, const struct profile_loc
 		s = demangled(n, loc, t, frame->name);
 	if (s != OK)
 		return s;
-	/* A function all the same, told from an address that is in none, which has no system name.
-	 */
+	/* It is a function, unlike an address outside of all functions, which has no system name.
+	 * */
 	f.system_name = nameless ? t->demangled : t->plain;
 	f.name = t->demangled;
 	s = profile_add_function(n->to, &f, &out->function);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files for others, by build id: found as those that tables are made of (find.c), but handed out as
- * they are. Which of them is the executable is told by its code: a debug file has the headers of
- * code sections, and not their bytes. And what tables say beside names.
+ * Files for others, by build id: found as for tables (find.c), but given out unchanged. The
+ * executable is recognized by its code: a debug file has the headers of code sections, but not
+ * their bytes. Also answers from tables other than names.
  */
 #include "symbolize/find.h"
 #include "symbolize/tables.h"

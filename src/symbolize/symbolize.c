@@ -2,7 +2,7 @@
 /*
  * A resolve has three steps: get the tables of all mappings that have nameless locations (waiting
  * for builds as long as the caller allows), fill the lines of those locations, give the rest a name
- * made of file and offset (name.c). The first two are shared with another thread where one is idle.
+ * made of file and offset (name.c). An idle thread, if there is one, helps with the first two.
  */
 #include "symbolize/name.h"
 #include "symbolize/tables.h"
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* So many locations are worth another thread. */
+/* From this many locations on another thread is worth it. */
 #define BESIDE_LOCATIONS_MIN 4096
 #define BESIDE_MAPPINGS_MIN 8
 

@@ -31,14 +31,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How long a build id without a file, or with a bad one, is left alone. */
+/* How long files are not searched again for a build id without a file, or with a bad one. */
 #define MISSING_RETRY_NS (300 * NS_PER_SEC)
 #define FAILED_RETRY_NS (3600 * NS_PER_SEC)
 #define TELL_USE_NS (3600 * NS_PER_SEC)
 
 /* ---- entries; the lock is held ---- */
 
-/* The first that was asked for, or the first; the others stay in order. */
+/* Takes the first one that a query wants, or else the first; the others stay in order. */
 static struct symbolize_entry *dequeue(struct symbolize_tables *t)
 {
 	uint32_t at = 0;
@@ -233,8 +233,8 @@ static void run_job(struct symbolize_tables *t, struct job *j)
 		j->retry_ns = MISSING_RETRY_NS;
 }
 
-/* Of a container, say, or a running program that was removed: when its table was trimmed, this is
- * the only way to the file. */
+/* For a container's file, or a running program that was removed: after its table was trimmed, the
+ * descriptor is the only way to the file. */
 static bool is_worth_keeping(const struct symbolize_tables *t, const struct job *j)
 {
 	struct stat st;
@@ -265,7 +265,7 @@ static void finish_job(struct symbolize_tables *t, struct symbolize_entry *en, s
 	pthread_cond_broadcast(&t->done);
 }
 
-/* Closes what no query has used for long. */
+/* Closes tables that no query has used for long. */
 static void close_unused(struct symbolize_tables *t)
 {
 	int64_t since = clock_monotonic_ns() - t->config.close_ns;
@@ -276,7 +276,7 @@ static void close_unused(struct symbolize_tables *t)
 	}
 }
 
-/* Until there is work; false: it is time to look at what waits and what is open. */
+/* Waits until there is work; false: it is time to check waiting files and open tables. */
 static bool wait_for_work(struct symbolize_tables *t)
 {
 	int64_t now = clock_monotonic_ns();
@@ -483,7 +483,7 @@ static struct symbolize_ref *take(struct symbolize_entry *en)
 	return en->open;
 }
 
-/* With the lock held: is the file of an open table to be told that it is in use? */
+/* With the lock held: should the open table's file be marked as used? */
 static bool is_to_be_told(struct symbolize_entry *en)
 {
 	int64_t now = clock_monotonic_ns();

@@ -25,7 +25,7 @@
 #define LOOK_NS (60 * NS_PER_SEC)
 /* Smaller ones would not take fewer blocks. */
 #define TABLE_BYTES_MIN 8192
-/* Of the tables of one pass; they are mapped, and have a bit a range. */
+/* Bytes of the tables of one pass; they are mapped, and have a bit for each range. */
 #define PASS_BYTES_MAX ((uint64_t)2 << 30)
 #define PASS_TABLES_MAX 4096
 #define MAPPINGS_MAX (1u << 19)
@@ -35,7 +35,7 @@ struct candidate {
 	uint64_t bytes;
 	int64_t idle_since_ns; /* monotonic; 0: since before this process began */
 	int64_t used_ns;
-	bool is_trimmed; /* already: it is only looked at whether a sample needs it */
+	bool is_trimmed; /* already trimmed: it is only checked whether a sample needs it */
 	bool is_needed;
 	struct debuginfo_table *table; /* NULL: left alone */
 	struct debuginfo_trim *trim;
@@ -72,7 +72,7 @@ static void pass_deinit(struct pass *p)
 
 /* ---- choosing ---- */
 
-/* Where no sink tells of samples, queries tell which programs are of interest. */
+/* If no sink reports samples, queries show which programs are of interest. */
 static int64_t idle_since(const struct symbolize_tables *t, const struct symbolize_entry *en)
 {
 	return t->config.on_demand ? en->wanted_ns : MAX(en->wanted_ns, en->asked_ns);
@@ -238,7 +238,7 @@ static void wait_again(
 	en->path = STEAL_PTR(*path);
 }
 
-/* It is as if it were built meanwhile, so that no other thread builds it. */
+/* Its entry counts as being built meanwhile, so that no other thread builds it. */
 static void finish_candidate(struct pass *p, struct candidate *c)
 {
 	struct symbolize_tables *t = p->t;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * arm64: the return address comes in lr (x30) and is mostly saved beside x29 as a frame record. A
- * rule whose ra_off is 0 has it in lr still. Signed return addresses (negate_ra_state) need no
- * rule: what is above the address is taken off by the step. Source: AAPCS64 section 6.4, DWARF for
- * the Arm 64-bit Architecture, binutils' bfd/elfnn-aarch64.c for the PLT.
+ * arm64: the return address comes in lr (x30) and is mostly saved beside x29 as a frame record.
+ * With a rule whose ra_off is 0 it is still in lr. Signed return addresses (negate_ra_state) need
+ * no rule: the step removes the bits above the address. Source: AAPCS64 section 6.4, DWARF for the
+ * Arm 64-bit Architecture, binutils' bfd/elfnn-aarch64.c for the PLT.
  */
 #include "unwind/arm64.h"
 

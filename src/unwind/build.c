@@ -5,10 +5,11 @@
  * and go straight into pages: there is never a list of rows. An entry is read twice, which is
  * cheaper than keeping and sorting its rows.
  *
- * Of a large section little is in memory but while it is read first: a piece is given back once its
- * entries are in the index, read again from the file for the first of its functions, and given back
- * after the last one. Functions mostly have the order of their entries. The index goes in the same
- * way while the rows grow. A compressed section cannot be read in pieces, and stays until then.
+ * Only a little of a large section is in memory, except at the first reading: the memory of a piece
+ * is freed once its entries are in the index, the piece is read again from the file for the first
+ * of its functions, and freed after the last one. Functions mostly have the order of their entries.
+ * The index goes in the same way while the rows grow. A compressed section cannot be read in
+ * pieces, and stays until then.
  *
  * If two functions claim the same text, the later one has it from its beginning on; of two that
  * begin together, the longer one counts.
@@ -25,18 +26,18 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* CIEs that are kept: so many sets of so many. Most files have one or two; .debug_frame has one for
- * each object file, right before its functions. */
+/* CIEs that are kept: CIE_SETS sets of CIE_WAYS. Most files have one or two; .debug_frame has one
+ * for each object file, right before its functions. */
 #define CIE_SETS 32
 #define CIE_WAYS 4
-/* What is looked at to read one: it, and the head of what is longer. */
+/* Bytes needed to read one: itself, and the head of a longer one. */
 #define CIE_READ_BYTES_MAX (CFI_CIE_BYTES_MAX + ENTRY_HEAD_BYTES)
 #define ENTRY_HEAD_BYTES 24
 /* Reading one costs more than its bytes. */
 #define CIE_WORK 64
 /* Compressed sections count as so many times their size in the file, at most. */
 #define COMPRESSION_MAX 16
-/* So much is read of a function that leaves by __builtin_eh_return; libgcc's have less. */
+/* Bytes that are read of a function that leaves by __builtin_eh_return; libgcc's are shorter. */
 #define CONTEXT_CODE_BYTES_MAX 2048
 /* __start_context: its code has 26 bytes or a few more, its call frame information is empty; libc
  * and static programs that have it are smaller. */
@@ -45,7 +46,7 @@
 #define SIGNAL_CODE_BYTES_MAX 16
 #define START_CFI_BYTES_MAX 8
 #define START_FILE_BYTES_MAX ((uint64_t)4 << 20)
-/* Of a function, while it is sorted. */
+/* Memory for a function while it is sorted. */
 #define FUNCTION_BYTES (2 * sizeof(struct function))
 
 /* Smaller sections are kept to the end. */
@@ -238,7 +239,7 @@ static size_t piece_len(const struct source *src, size_t i)
 	return begin < src->bytes.len ? MIN(PIECE_BYTES, src->bytes.len - begin) : 0;
 }
 
-/* Before bytes of the section are looked at. */
+/* To be called before bytes of the section are read. */
 static void need_bytes(struct builder *b, struct source *src, size_t begin, size_t end)
 {
 	for (size_t i = begin / PIECE_BYTES; src->pieces && i * PIECE_BYTES < end; i++) {
@@ -314,7 +315,7 @@ static enum status read_sources(struct builder *b, struct err *e)
 			continue;
 		struct source *src = &b->sources[i];
 		enum status s = add_source(b, names[i], src, e);
-		/* .eh_frame is worth more than what this section would add. */
+		/* .eh_frame is worth more than the additional entries of this section. */
 		if (s == E_LIMIT && i == DEBUG_FRAME && !is_empty)
 			buf_deinit(&src->bytes);
 		else if (s != OK)
@@ -458,7 +459,7 @@ static enum status index_entry(struct builder *b, uint32_t source, const struct 
 		b->bad_fdes++;
 		return OK;
 	}
-	/* Functions that the linker dropped have addresses of nothing. */
+	/* Functions that the linker dropped have addresses outside of all segments. */
 	const struct code_part *segment = code_find(&b->code, fde.start);
 	if (!segment || fde.length == 0)
 		return OK;
@@ -590,7 +591,7 @@ static bool is_called(const struct unwind_machine *m, const struct unwind_rule *
 	return rule->cfa == UNWIND_CFA_SP && rule->cfa_off == m->called_cfa_off;
 }
 
-/* Kinds of which nothing but cfa is read: equal rules stay equal bytes. */
+/* Kinds with no other field than cfa: so equal rules are equal bytes. */
 static bool keeps_zero(const struct unwind_rule *rule)
 {
 	return rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP ||
@@ -678,9 +679,9 @@ static bool has_early_byte(struct builder *b, uint64_t begin, uint64_t end)
 
 enum start { START_NONE, START_CONTEXT, START_THREAD };
 
-/* Where a stack begins, by code whose call frame information says nothing, and is wrong: what
- * makecontext() has a new stack return to (glibc's __start_context), and a thread's first function
- * (Zig's clone). Looked for where the file is not large. */
+/* Finds where a stack begins, in code whose call frame information is empty or wrong: the code to
+ * which a new stack of makecontext() returns (glibc's __start_context), and a thread's first
+ * function (Zig's clone). Only in files that are not large. */
 static enum start find_start(
 	struct builder *b, const struct cfi_fde *fde, uint64_t begin, uint64_t end)
 {

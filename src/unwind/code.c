@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gaps. A gap longer than padding has no rule (NONE: a walk there may try the frame pointer), but
- * for what can be told from the file:
+ * Gaps. A gap longer than padding has no rule (NONE: a walk there may try the frame pointer),
+ * except for code that is recognized in the file:
  *
  *   the entry point     no caller: STOP. crt1's has call frame information that says so; ld.so's
  *                       and musl's have none

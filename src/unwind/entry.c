@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of .eh_frame and .debug_frame. The two differ in how a CIE is told from an FDE, in how an
- * FDE names its CIE (backwards from the field; from the start of the section), and in that only
- * .eh_frame encodes its pointers.
+ * Entries of .eh_frame and .debug_frame. The two differ in how a CIE is distinguished from an FDE,
+ * in how an FDE names its CIE (backwards from the field; from the start of the section), and in
+ * that only .eh_frame encodes its pointers.
  */
 #include "unwind/cfi.h"
 
@@ -57,8 +57,8 @@ bool cfi_next_entry(
 	}
 }
 
-/* The augmentation's data. What follows a letter that is not known cannot be read, but with 'z'
- * its end is known, and no letter but 'R' and 'S' changes what we take from a CIE. */
+/* The augmentation's data. Data behind an unknown letter cannot be read, but with 'z' their end is
+ * known, and no letter but 'R' and 'S' changes what we take from a CIE. */
 static void read_augmentation(
 	const struct cfi_section *s, struct reader *r, struct str letters, struct cfi_cie *cie)
 {

@@ -26,7 +26,7 @@
 #define MAGIC_1_20 0xfffffff1
 #define FUNCTIONS_MAX (1u << 24)
 #define WINDOW_BYTES 65536
-/* So much is read where the bytes before were not asked for. */
+/* Bytes that are read at a place that does not follow the last one. */
 #define JUMP_BYTES 4096
 #define WORK_STEP 2 /* of a pc table */
 #define NAME_BYTES_MAX 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row that says what the one before it says is not kept. The rules of the page are numbered by a
- * hash table that is emptied by counting its epoch up. When a page is full of more rules than a
+ * A row with the same rule as the one before it is left out. The rules of the page are numbered by
+ * a hash table that is emptied by counting its epoch up. When a page is full of more rules than a
  * byte can number, those of the fewest rows become UNSUPPORTED.
  *
  * While building, blobs lie in one growing buffer, so a page has its blob's offset; pointers are
@@ -15,8 +15,8 @@
 #include <string.h>
 
 #define PAGE_BYTES (1u << UNWIND_PAGE_SHIFT)
-/* So many fit a blob with all rules: more than one in every third byte of text. The rest of a page
- * that has more is UNSUPPORTED. */
+/* Rows that fit a blob with all rules: more than one in every third byte of text. If a page has
+ * more, its rest is UNSUPPORTED. */
 #define PAGE_ROWS_MAX \
 	((UNWIND_BLOB_BYTES_MAX - UNWIND_DENSE_HEAD_BYTES - UNWIND_RULES_MAX * RULE_BYTES) / 2)
 #define OFFSET_MASK (PAGE_BYTES - 1)

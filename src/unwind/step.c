@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The same steps as agent/bpf/walk.h, for a stack that is at hand in memory; what a rule means is
- * in unwind/rule.h, for both. What differs between
- * machines is in `machines`: which registers are meant, whether a call pushes its return address,
- * and the layout of a signal frame. Source: System V ABI x86-64; AAPCS64; the kernel's
- * arch/x86/include/uapi/asm/sigcontext.h and arch/arm64/include/uapi/asm/sigcontext.h.
+ * The same steps as agent/bpf/walk.h, for a stack in memory; unwind/rule.h has the meaning of rules
+ * for both. What differs between machines is in `machines`: which registers are meant, whether a
+ * call pushes its return address, and the layout of a signal frame. Source: System V ABI x86-64;
+ * AAPCS64; the kernel's arch/x86/include/uapi/asm/sigcontext.h and
+ * arch/arm64/include/uapi/asm/sigcontext.h.
  */
 #include "unwind/unwind.h"
 
@@ -270,7 +270,7 @@ enum unwind_step unwind_step(uint16_t elf_machine, const struct unwind_rule *rul
 	case UNWIND_CFA_CONTEXT:
 		return step_context(m, f, rule, read, ctx);
 	case UNWIND_CFA_UNSUPPORTED:
-	case UNWIND_CFA_GO_MORESTACK: /* what it needs is on no stack */
+	case UNWIND_CFA_GO_MORESTACK: /* it needs memory that is on no stack */
 		return UNWIND_STEP_UNSUPPORTED;
 	default:
 		return rule->cfa < UNWIND_CFA_COUNT ? step_table(m, f, rule, read, ctx)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The search is the BPF program's, step for step, on the same bytes. It trusts them:
- * unwind_table_check() is what makes that right for bytes from a file.
+ * unwind_table_check() makes sure that bytes from a file can be trusted.
  */
 #include "base/reader.h"
 #include "unwind/pages.h"

@@ -157,7 +157,7 @@ static struct unwind_rule cfa_of(const struct cfi_state *state)
 	};
 }
 
-/* False: the return address is where no rule can say. */
+/* False: no rule can express where the return address is. */
 static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
 {
 	if (ra->kind == CFI_UNSPECIFIED)
@@ -310,8 +310,8 @@ static size_t load_by_rbp(const uint8_t *code, size_t len, uint8_t *out_reg, int
 	return code[2] >> 6 == 2 ? 7 : 0;
 }
 
-/* call uw_install_context_1, which writes over what its caller saved; then what the debugger's hook
- * is called with: the context's cfa in rdi and its ra in rsi. */
+/* call uw_install_context_1, which overwrites the registers that its caller saved; then the
+ * arguments of the debugger's hook: the context's cfa in rdi and its ra in rsi. */
 bool x86_find_context(
 	const uint8_t *code, size_t len, size_t *out_from, struct unwind_rule *out_rule)
 {

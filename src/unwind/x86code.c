@@ -18,8 +18,8 @@
  * leads to.
  *
  * Jumps back into code behind a return are not followed, nor are tables of jumps: code behind an
- * indirect jump is taken for its cases. Code behind such a function, or code that jumps back into
- * it, is not taken for a function of its own unless it returns.
+ * indirect jump counts as its cases. Code behind such a function, or code that jumps back into it,
+ * counts as a function of its own only if it returns.
  */
 #include "unwind/x86.h"
 #include "unwind/x86insn.h"
@@ -430,7 +430,7 @@ static bool is_syscall(const struct x86_insn *i)
 	return !i->is_vector && i->map == 1 && i->opcode == 0x05;
 }
 
-/* Does it call what does nothing but stop the program? (musl's __stack_chk_fail: nothing need be
+/* Does it call a function that only stops the program? (musl's __stack_chk_fail: nothing need be
  * between such a call and the next function.) */
 static bool calls_halt(const struct function *f, const struct x86_insn *i, size_t at)
 {
@@ -440,7 +440,7 @@ static bool calls_halt(const struct function *f, const struct x86_insn *i, size_
 	return to >= 0 && to < (int64_t)f->code_len && f->code[to] == 0xf4;
 }
 
-/* What the instruction at `at` does to the flow; `k` is what is known before it. */
+/* The effect of the instruction at `at` on the flow; `k` is the state before it. */
 static enum flow follow(
 	struct function *f, const struct x86_insn *i, size_t at, const struct known *k, size_t len)
 {
@@ -606,14 +606,15 @@ size_t x86_entry_bytes(const uint8_t *code, size_t len)
 	return len;
 }
 
-/* It does not return, and yet is no data: the beginning of a thread, a child of posix_spawn, _Exit.
- */
+/* Whether a function that does not return is real code, and not data: the beginning of a thread, a
+ * child of posix_spawn, _Exit.
+ * */
 static bool is_endless(const struct function *f)
 {
 	return !f->returns && !f->is_wrong && !f->is_suspect && (f->calls >= 2 || f->has_syscall);
 }
 
-/* Read it until nothing new is known of where its branches lead back to. */
+/* Reads it again until its backward branches give no new states. */
 static size_t read_again(struct function *f, size_t len, bool calls_end)
 {
 	size_t end = 0;
