@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * adhocprofiles.v1.AdHocProfileService: single files, which Profiles Drilldown and Pyroscope's page
- * upload, show and compare. A file is kept as it came (kept.h) and read again for each request; no
- * sample of it goes into the store. Its id is the kept one, "LETTERS-NAME".
+ * upload, show and compare. A file is kept as it came (kept.h) and decoded again for each request;
+ * no sample of it goes into the store. Its id is that of kept.h, "LETTERS-NAME".
  */
 #include "base/clock.h"
 #include "http/http.h"
@@ -95,7 +95,7 @@ static enum status file_get(
 	return s == OK ? file_open(c, buf_view(&bytes), out) : s;
 }
 
-/* The one of that name, else the first, as in Pyroscope. */
+/* The type with that name, else the first, as in Pyroscope. */
 static const struct pyroscope_file_type *type_of(const struct opened *f, struct str name)
 {
 	for (size_t i = 0; i < f->type_count; i++)
@@ -143,7 +143,7 @@ static enum status put_file(struct adhoc *c, struct str id, int64_t time_ns, str
 	return put_graph(c, type, f, NULL, nodes_max, 6);
 }
 
-/* What an id may have of it; other characters become '_'. */
+/* The name as part of an id; characters that an id may not have become '_'. */
 static struct str plain_name(struct adhoc *c, struct str name)
 {
 	name = str_sub(name, 0, KEPT_NAME_MAX);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /api/admin/…: what changes or hands out the store as a whole: deleting, exporting, importing.
+ * /api/admin/…: requests that change or send the store as a whole: deleting, exporting, importing.
  *
- * Off unless a flag allows it. A browser says from which page a request comes (Origin), a tool says
- * nothing: requests of pages are refused, so that no page that a user happens to visit can reach
- * a server on his own machine.
+ * Off unless a flag allows it. A browser says from which page a request comes (Origin), a tool does
+ * not. Requests from pages are refused, so that no page that a user visits can reach a server on
+ * the user's own machine.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -14,7 +14,7 @@
 #include "server/state.h"
 
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
-/* An import of it fits into one request. */
+/* An export fits into one request, so that it can be imported. */
 #define EXPORT_BYTES_MAX ((size_t)32 << 20)
 static_assert(EXPORT_BYTES_MAX < NET_BODY_MAX, "an export must fit a request");
 
@@ -55,7 +55,7 @@ static enum status take_tenant(const struct net_request *r, struct picked *p, st
 	return OK;
 }
 
-/* Without times it is all of time; the selector is required. */
+/* Reads the selector, which is required, and the times; without times it is all of time. */
 static enum status take_question(const struct net_request *r, struct picked *p, struct err *e)
 {
 	struct str text;
@@ -76,7 +76,8 @@ static enum status take_question(const struct net_request *r, struct picked *p, 
 	return s == OK ? take_time(r, &p->arena, "to", &p->query.to_ns, e) : s;
 }
 
-/* False: refused, and `out` says why. One at a time: each may take long, and workers are few. */
+/* False: refused, and `out` says why. Only one request at a time: each may take long, and workers
+ * are few. */
 static bool allowed(struct server *s, const struct net_request *r, struct net_response *out)
 {
 	struct err e = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* docs/api.md: parameters into a query_request, and query's own text back. */
+/* docs/api.md: makes a query_request of the parameters, and sends the text that query writes. */
 #include "base/clock.h"
 #include "server/handlers.h"
 #include "server/query_call.h"
@@ -28,7 +28,7 @@ struct api_query {
 	struct arena arena;
 	struct query_request request;
 	enum query_format format;
-	struct buf chosen; /* a line for the text: of which type the answer is */
+	struct buf chosen; /* a line for an answer as text: the profile type that was chosen */
 };
 
 static void api_query_deinit(struct api_query *q)
@@ -108,7 +108,7 @@ static const struct {
 	[QUERY_FIREFOX] = { "firefox", "application/json" },
 };
 
-/* The page stands alone: it may run its own script, and reach nothing of this server. */
+/* For a page of its own: it may run its own script, but not reach this server. */
 #define PAGE_POLICY                                                                       \
 	"content-security-policy: sandbox allow-scripts; default-src 'none'; script-src " \
 	"'unsafe-inline'; style-src 'unsafe-inline'\r\n"
@@ -167,7 +167,7 @@ static enum status take_query(const struct net_request *r, struct api_query *q, 
 	enum status s = take_range(r, q, e);
 	if (s == OK)
 		s = take_format(r, q, e);
-	/* These forms have no place for the value of what is left out. */
+	/* These formats cannot hold the value of the nodes that were left out. */
 	if (q->format == QUERY_SPEEDSCOPE || q->format == QUERY_FIREFOX)
 		q->request.trim = 0;
 	if (s == OK)
@@ -292,8 +292,8 @@ void server_handle_label_values(void *ctx, const struct net_request *r, struct n
 
 /* ---- two queries compared ---- */
 
-/* base_query, base_from, base_to: what is not given is as on the other side; where none of them is,
- * the base is as long a time right before. */
+/* base_query, base_from, base_to: a missing one is as on the other side; if all are missing, the
+ * base is the time of the same length right before. */
 static enum status take_base(
 	const struct net_request *r, struct api_query *q, struct query_request *out, struct err *e)
 {
@@ -378,7 +378,7 @@ static enum status answer_pprof(const struct query_engine *engine, const struct 
 	struct api_query *q, struct buf *out, struct err *e)
 {
 	(void)r;
-	q->request.required = true; /* no tool opens a profile of nothing */
+	q->request.required = true; /* no tool opens an empty profile */
 	return query_pprof(engine, &q->request, out, e);
 }
 
@@ -403,7 +403,7 @@ void server_handle_pprof(void *ctx, const struct net_request *r, struct net_resp
 
 /* ---- a profile that is kept for some time ---- */
 
-/* A mistyped `expires` would be found when the snapshot is gone. */
+/* Otherwise a mistyped `expires` would only be noticed when the snapshot is gone. */
 static enum status refuse_other_parameters(const struct net_request *r, struct err *e)
 {
 	static const char *const known[] = { "query", "from", "to", "by", "match", "expires",

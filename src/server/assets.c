@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page and the pages of docs/ lie in the program, compressed. Files whose name carries a hash
- * never change; the others are asked for again each time, by their ETag. */
+/* The page and the pages of docs/ lie in the program, compressed. Files with a hash in their name
+ * never change; for the others browsers ask each time whether the ETag has changed. */
 #include "server/assets.h"
 #include "codec/codec.h"
 #include "server/handlers.h"
@@ -76,7 +76,7 @@ void server_handle_docs(void *ctx, const struct net_request *r, struct net_respo
 {
 	(void)ctx;
 	(void)r;
-	/* Relative: firn may be below a prefix that a proxy takes off. */
+	/* Relative: firn may be below a prefix that a proxy removes. */
 	snprintf(out->headers, sizeof(out->headers),
 		"location: docs/\r\ncache-control: no-cache\r\n");
 	out->http_status = 302;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GET /api/instructions: the instructions of a function with their values, and the line of each.
- * How: the places of the samples say which build and where; the symbol table says where the
- * function begins and ends; the bytes come from the executable, if the client may have it (as
- * /buildid/ sends it); a child lists them; the symbolizer names their lines.
+ * How: the samples give the build and the addresses; the symbol table gives the bounds of the
+ * function; the bytes come from the executable, if the client may have it (as /buildid/ sends it);
+ * a child disassembles them; the symbolizer gives their lines.
  */
 #include "query/query.h"
 #include "server/files.h"
@@ -14,7 +14,7 @@
 
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 #define LISTING_BYTES_MAX ((size_t)16 << 20)
-/* Of a longer function only so many bytes are listed, from its begin on. */
+/* Bytes of a function that are listed at most, from its begin on. */
 #define WINDOW_BYTES ((uint64_t)64 << 10)
 
 struct listing {
@@ -48,7 +48,7 @@ static enum status take_names(struct listing *l)
 	return OK;
 }
 
-/* Where the function is, from the place that costs most. */
+/* Finds the bounds of the function around the costliest address. */
 static enum status find_bounds(struct listing *l)
 {
 	const struct query_place *hottest = l->places.v;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parca.debuginfo.v1alpha1.DebuginfoService (reference: Parca's pkg/debuginfo/store.go). Its agents
- * compare the reasons letter by letter, and act upon the statuses, so both are Parca's. Where an
- * upload is known to have broken off, it is stale at once; in Parca after
+ * compare the reasons letter by letter, and act upon the statuses, so both are Parca's. An upload
+ * that is known to have broken off is stale at once; in Parca only after
  * --debuginfo-upload-max-duration and two minutes.
  *
  * The only strategy is gRPC's: there is no bucket that could sign an address.
@@ -54,7 +54,7 @@
 
 /* ---- requests ---- */
 
-/* All of them, by the numbers of their fields. */
+/* The fields of all requests, by their numbers. */
 struct request {
 	struct debuginfo_key key;
 	struct str hash, upload_id;
@@ -326,7 +326,7 @@ static enum status take_chunks(
 	}
 }
 
-/* Parca's error message where its metadata does not fit. */
+/* Parca's error message for metadata that does not fit. */
 static enum status in_parcas_words(enum status st, struct err *e)
 {
 	if (st == E_NOTFOUND)
@@ -409,7 +409,7 @@ enum status server_source_text(const struct server *s, struct str tenant, struct
 	if (out_origin)
 		*out_origin = "upload";
 	enum status st = uploaded_source(s, &key, filename, cancel, cancel_ctx, out, e);
-	/* What the other servers have is for those who may have all files of debuginfod. */
+	/* Texts from other servers are for clients that may have all files of debuginfod. */
 	if (st != E_NOTFOUND || !s->debuginfod || s->config->tenant_header || tenant.len)
 		return st;
 	if (out_origin)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * debuginfod's protocol (elfutils 0.194, debuginfod(8)): what the server has of a build id, as a
- * file: gdb, perf, elfutils and other servers of profiles name addresses by it.
+ * debuginfod's protocol (elfutils 0.194, debuginfod(8)): sends the server's files of a build id:
+ * gdb, perf, elfutils and other servers of profiles name addresses by them.
  *
  * Files come from uploads, the host's own files and the debug directories, as the symbolizer finds
- * them. Where there are tenants each gets its own uploads, and nothing else: what another has
- * uploaded, and what lies on this host, is none of its business. The agent hands over programs that
- * only root may read: they are for those who have said who they are.
+ * them. If there are tenants, each gets only its own uploads: not those of others, and no files of
+ * this host. The agent hands over programs that only root may read: only authenticated clients get
+ * them.
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -119,7 +119,7 @@ static enum status check_size(const struct asked *a, uint64_t bytes, int *out_ht
 	return OK;
 }
 
-/* Behind the first piece a failure breaks the answer off. */
+/* After the first piece a failure breaks the answer off. */
 static enum status send_pieces(
 	const struct asked *a, int fd, uint64_t bytes, struct net_stream *stream, struct err *e)
 {
@@ -157,7 +157,7 @@ static enum status send_file(const struct asked *a, enum debuginfo_type type,
 	return send_pieces(a, fd, bytes, a->stream, e);
 }
 
-/* Of the debug file, or where that has no bytes of it, the executable. */
+/* Sends a section of the debug file, or if that does not have its bytes, of the executable. */
 static enum status send_section(
 	const struct asked *a, struct net_response *out, int *out_http, struct err *e)
 {
@@ -185,7 +185,7 @@ static bool is_gone(void *ctx)
 	return r->gone(r);
 }
 
-/* A file of this host that the program's symbols name. */
+/* Sends a source file of this host that the program's symbols name. */
 static enum status send_host_source(const struct asked *a, struct str path, int64_t until_ns,
 	struct net_response *out, struct err *e)
 {

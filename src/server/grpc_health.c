@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * grpc.health.v1: each service is as ready as the store is, until the server is about to stop. A
- * watcher is told when that changes: it is looked at often while the store opens, and once a second
- * after that.
+ * watcher gets a message when that changes: it is checked often while the store opens, and once a
+ * second after that.
  */
 #include "base/clock.h"
 #include "pb/pb.h"

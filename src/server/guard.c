@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Authorization: auth's verdict in net's words. A browser sends the cookie of a session by itself;
- * other sites cannot make it do so (SameSite), and what changes something has to come from our own
- * page besides (net/access.c). A page that asks for data is not told that Basic is spoken here, or
- * its browser would ask for a password in a window of its own.
+ * Authorization: auth's verdict in net's words. A browser sends the cookie of a session by itself.
+ * Other sites cannot make it do so (SameSite), and requests that change something must also come
+ * from our own page (net/access.c). The answer to a page's request for data does not offer Basic,
+ * or its browser would ask for a password in a window of its own.
  */
 #include "server/guard.h"
 #include "base/clock.h"
@@ -103,7 +103,7 @@ void server_guard_look(struct server *s)
 			auth_is_required(s->auth) ? "yes" : "no");
 }
 
-/* Other hosts reach the address, and there is no authentication. */
+/* E_DENIED: other hosts can reach the address, and there is no authentication. */
 static enum status check_address(const struct server *s, const char *address, struct err *e)
 {
 	const struct auth_web *w = auth_web(s->auth);

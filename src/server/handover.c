@@ -30,7 +30,7 @@
 #define HEAD_BYTES 8
 #define MESSAGE_MAX 65536 /* of figures and pages; executables are told in 4,232 */
 #define PAGE_OLD_NS (30 * NS_PER_SEC)
-/* Whatever the agent wrote, nothing is loaded and nothing runs. */
+/* With these the browser loads and runs nothing, whatever the agent wrote. */
 #define PAGE_HEADERS                                                               \
 	"content-security-policy: default-src 'none'; style-src 'unsafe-inline'; " \
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'\r\n"          \
@@ -236,8 +236,8 @@ static bool write_page(struct server *s, struct buf *out)
 	return is_there;
 }
 
-/* It names processes and files of the whole host, whose samples are those of the tenant without a
- * name. */
+/* The page names processes and files of the whole host, whose samples belong to the tenant without
+ * a name. */
 static enum status may_see_page(const struct server *s, const struct net_request *r, struct err *e)
 {
 	struct str tenant;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that people keep on this server, in STORAGE/shared. Above the limits the oldest go: a
- * tenant's own, so that no tenant pushes out what another keeps.
+ * Files that people keep on this server, in STORAGE/shared. Above the limits the oldest files are
+ * removed: a tenant's own, so that no tenant pushes out another's files.
  *
  * A tenant's file is ID@TENANT and a suffix: a request of another tenant does not find it. A
  * profile's suffix is ".pb.gz", that of a file as it was uploaded ".file"; its id ends with
  * "-NAME".
  *
  * The id of a snapshot says when it ends: behind the random letters it has the minutes since 1970,
- * five bits a letter. From then on it is not served, and the next request for it, or the next
- * file that is kept, removes it.
+ * five bits a letter. From then on it is not served, and the next request for it, or the next file
+ * that is kept, removes it.
  *
  * A file is written whole under another name and then renamed, so that a reader never sees half of
  * one. Ids are random: a link cannot be guessed.
@@ -27,8 +27,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a tenant, and of all: beyond the first its own oldest goes, beyond the second the oldest of
- * the tenant that has most. */
+/* Limits of a tenant, and of all tenants: beyond the first its own oldest file is removed, beyond
+ * the second the oldest of the tenant with the most. */
 #define SHARED_FILES_MAX 1000
 #define SHARED_BYTES_MAX ((uint64_t)1 << 30)
 #define SHARED_ALL_FILES_MAX 16000
@@ -155,7 +155,7 @@ static int64_t time_of(const struct stat *st)
 typedef bool file_fn(
 	void *ctx, const char *name, const struct file_name *parts, const struct stat *st);
 
-/* Each file whose end has not come; the others are removed. `fn` false: no memory. */
+/* Calls fn for each file that has not expired, and removes the others. `fn` false: no memory. */
 static enum status each_file(const char *dir, file_fn *fn, void *ctx, struct err *e)
 {
 	int64_t now_ns = clock_realtime_ns();
@@ -248,7 +248,7 @@ static struct usage *who_gives_way(const struct usages *u, struct str tenant, ui
 	return full ? most : NULL;
 }
 
-/* Room for one more of `size` bytes. */
+/* Makes room for one more file of `size` bytes. */
 static enum status make_room(
 	struct server *s, struct str tenant, const char *dir, uint64_t size, struct err *e)
 {

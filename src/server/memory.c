@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory follows the host. Half of a cgroup's limit is for what lies beside the server in it: the
- * agent, the building of symbol tables, and the pages of files that the kernel counts too.
+ * Memory follows the host. Half of a cgroup's limit is left for others in it: the agent, the
+ * building of symbol tables, and the pages of files that the kernel counts too.
  */
 #include "base/status.h"
 #include "server/server.h"

@@ -23,7 +23,8 @@
 #define ARENA_BYTES_MAX ((size_t)32 << 20)
 #define PATH_BYTES 4096
 #define HEAD "firn notes 1"
-/* Of a tenant. More views and settings are refused; of more annotations the oldest go. */
+/* Limits of a tenant. Further views and settings are refused; for a further annotation the oldest
+ * is removed. */
 #define VIEWS_MAX 500
 #define ANNOTATIONS_MAX 2000
 #define SETTINGS_MAX 100
@@ -139,7 +140,7 @@ static enum status store(struct notes *n)
 
 /* ---- what a request says ---- */
 
-/* A body may say what the address does not: an object of JSON, or a form. */
+/* A body may have parameters that the address lacks: an object of JSON, or a form. */
 static enum status read_body(struct notes *n)
 {
 	struct str body = str_trim(n->r->body);
@@ -233,7 +234,7 @@ static enum status change_views(struct notes *n)
 	return store(n);
 }
 
-/* They stand in the order of their time. */
+/* Annotations are in the order of their time. */
 static enum status change_annotations(struct notes *n)
 {
 	struct note note = { .kind = ANNOTATION };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * parca.query.v1alpha1.QueryService (reference: Parca's pkg/query/columnquery.go). Statuses and
- * texts are those that its clients act upon: an empty range of QueryRange and a single profile that
- * is not there are NOT_FOUND, an empty merge is an empty report.
+ * texts are Parca's, since its clients depend on them: an empty range of QueryRange and a missing
+ * single profile are NOT_FOUND, an empty merge is an empty report.
  */
 #include "parca/parca.h"
 #include "pb/pb.h"

@@ -3,9 +3,9 @@
  * What Pyroscope's SDKs, Alloy and profilecli send: push.v1.PusherService/Push, and POST /ingest.
  * Answered when the samples are durable; a message sent again is stored once.
  *
- * Most SDKs do not try again, so only what is wrong is refused. /ingest answers as Pyroscope does:
- * exactly 200 without a body (Alloy's forwarder takes nothing else for success), 400 for a query
- * that says nothing, 422 for a body that cannot be read.
+ * Most SDKs do not try again, so only wrong messages are refused. /ingest answers as Pyroscope
+ * does: exactly 200 without a body (Alloy's forwarder accepts nothing else as success), 400 for a
+ * wrong query, 422 for a body that cannot be decoded.
  */
 #include "pyroscope/pyroscope.h"
 #include "server/handlers.h"
@@ -37,8 +37,8 @@ static enum status message_put(struct ingest_batch *b, struct hash128 id, struct
 	return st == OK ? ingest_batch_verdict(b, e) : st;
 }
 
-/* A body that a decoder refuses for its size or its kind will be refused again: the sender must not
- * retry. */
+/* A body that a decoder refuses because of its size or kind would be refused again, so the sender
+ * must not retry. */
 static enum status final(enum status st, struct err *e)
 {
 	if (st != E_LIMIT && st != E_UNSUPPORTED)
@@ -55,7 +55,7 @@ static bool has_time(const struct ingest_batch *b, int64_t time_ns)
 	return false;
 }
 
-/* The same message again is the same profiles, unless one of them does not say when it was. */
+/* The same message again has the same profiles, unless one of them has no time. */
 static struct hash128 push_id(const struct net_request *r, const struct ingest_batch *b)
 {
 	struct hash128 id = hash128(r->body.p, r->body.len);
@@ -98,7 +98,7 @@ static enum status read_query(
 	return pyroscope_ingest_check(q, e);
 }
 
-/* Neither the query nor the body says when it was: it is of now. */
+/* Neither the query nor the body has a time: it counts as taken now. */
 static bool is_of_now(const struct pyroscope_ingest *q, const struct ingest_batch *b)
 {
 	int64_t from = 0, later = 0;
@@ -107,7 +107,7 @@ static bool is_of_now(const struct pyroscope_ingest *q, const struct ingest_batc
 	       has_time(b, from);
 }
 
-/* The same body by another name, or of another time, is another profile. */
+/* The same body with another name or another time is another profile. */
 static struct hash128 message_id(
 	const struct net_request *r, const struct pyroscope_ingest *q, const struct ingest_batch *b)
 {

@@ -185,8 +185,8 @@ static int by_sum(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-/* Series whose sum is below are left out: of `limit`, those with the largest. So many of exactly
- * that sum are in. */
+/* Finds the smallest sum among the `limit` series with the largest sums: series with a smaller one
+ * are left out. Also how many with exactly that sum stay. */
 static enum status smallest_sum(struct server_call *c, const struct query_range *r, int64_t limit,
 	int64_t *out, int64_t *out_equal)
 {
@@ -214,7 +214,7 @@ static double mean_of(const struct querier_points *p, size_t first, size_t count
 	return sum / (double)count;
 }
 
-/* `each`: the profiles or spans of all points, where the answer says something of them. */
+/* `each`: the profiles or spans of all points, if the answer has them. */
 static void put_series(struct server_call *c, const struct pyroscope_query *in,
 	const struct query_range_series *s, const struct querier_points *each, int64_t step_ns)
 {
@@ -236,8 +236,8 @@ static void put_series(struct server_call *c, const struct pyroscope_query *in,
 	pb_end(c->out, begun);
 }
 
-/* The point of a time t is the sum of what lies in [t - step, t). Times are multiples of the step,
- * so that they stay where they are when a client asks again a little later. */
+/* The point of a time t is the sum of the samples in [t - step, t). Times are multiples of the
+ * step, so that they stay where they are when a client asks again a little later. */
 static enum status select_series(struct server_call *c)
 {
 	CLEANUP(querier_selection_deinit) struct querier_selection x = { 0 };
@@ -255,7 +255,7 @@ static enum status select_series(struct server_call *c)
 		s = err_set(c->e, E_UNSUPPORTED, "averages with stack_trace_selector");
 	if (s != OK || !x.found)
 		return s;
-	/* Exemplars are whole profiles: of some stacks only there are none. */
+	/* Exemplars are whole profiles: if only some stacks are wanted, there are none. */
 	bool more = !x.chosen && (in.average || in.exemplars);
 	struct query_request *q = &x.q;
 	size_t by_count = MAX(in.names.count, 1u);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ids of profiles, which firn does not keep: an id says when the profile was and, by a hash of its
- * labels, of which series, so it is found again by looking for that series at that time. It has the
- * form of a UUID: 44 bits of milliseconds since 1970, 36 bits of the length in milliseconds, 48
- * bits of the hash.
+ * Ids of profiles, which firn does not keep: an id has the profile's time and a hash of its series'
+ * labels, so the profile is found again by searching that series at that time. It has the form of a
+ * UUID: 44 bits of milliseconds since 1970, 36 bits of the length in milliseconds, 48 bits of the
+ * hash.
  */
 #include "server/querier.h"
 
@@ -118,8 +118,8 @@ static enum status find_series(struct server_call *c, const struct query_request
 	return s;
 }
 
-/* Where the profile is not at its time any more, it is looked for at the time that merging of parts
- * has rounded it down to. */
+/* If the profile is not at its time any more, it is searched at the time to which merging of parts
+ * has rounded it down. */
 enum status querier_profile_select(struct server_call *c, struct str text, struct query_request *q,
 	struct selector_matcher *out, uint32_t *out_count, bool *out_found)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lists of querier.v1: types, names of labels, their values, and the sets that they have
- * together. A selector that says nothing of types is asked once, another for each type that fits.
+ * together. A selector without types is queried once, another one for each type that fits.
  */
 #include "server/handlers.h"
 #include "server/querier.h"
@@ -278,8 +278,8 @@ static enum status put_set(struct sets *x)
 	return keep_set(c, x->found);
 }
 
-/* The values that the next label has beside those chosen already, and its being absent where
- * something is left then. */
+/* Tries each value that the next label has together with those chosen already, and its absence, if
+ * any series remain then. */
 static enum status choose(struct sets *x, uint32_t at)
 {
 	struct server_call *c = x->c;

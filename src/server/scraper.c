@@ -221,7 +221,7 @@ static enum status open_client(
 
 /* ---- what agents and other senders bring ---- */
 
-/* A call that the end breaks off is for its sender to try again. */
+/* If the end breaks a call off, its sender must try again. */
 static void passed(struct scraper *x, enum status s, struct err *e, struct net_response *out)
 {
 	metric_add(s == OK ? &x->metrics.passed : &x->metrics.failed, 1);
@@ -289,7 +289,7 @@ static void pass_stream(
 	passed(x, s, &e, out);
 }
 
-/* What would need a copy of each message in another form. */
+/* Refuses calls that would need each message in another form. */
 static void refuse_call(void *ctx, const struct net_request *r, struct net_response *out)
 {
 	struct err e;

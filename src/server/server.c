@@ -291,8 +291,8 @@ static enum status start(struct server *s, struct err *e)
 		st = open_store(s, e);
 	if (st != OK)
 		return st;
-	/* Not before: what ends a start is told as one sentence, without lines of a log beside it.
-	 */
+	/* Not earlier: if the start fails, there is only one sentence, without lines of a log.
+	 * */
 	log_info("started", "version=" FIRN_VERSION " pid=%d address=%s page=%s", (int)getpid(),
 		net_server_address(s->net), server_assets[0].path ? "yes" : "no");
 	ingest_open(&s->ingest, store_sink(s->store),
@@ -359,7 +359,7 @@ static void tame_malloc(void)
 	(void)mallopt(M_TRIM_THRESHOLD, LARGE_PIECE_BYTES);
 }
 
-/* A connection is a descriptor, and so is a part: 1,024, what most sessions begin with, are few. */
+/* Connections and parts need descriptors: 1,024, with which most sessions begin, are few. */
 static void raise_descriptors(const struct server_config *c)
 {
 	struct rlimit limit;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GET /api/source: the lines of a source file with their values, and its text where that is at
- * hand: as it was uploaded for one of the builds that ran, or another debuginfod server has it for
- * one, or the file of that path on this host.
+ * GET /api/source: the lines of a source file with their values, and its text if it can be found:
+ * uploaded for one of the builds that ran, from another debuginfod server for one of them, or the
+ * file of that path on this host.
  *
  * Symbols name files, and any user may run a program with any symbols. So a file of this host is
  * sent only if every user of the host may read it where it lies, its name ends as those of sources
@@ -99,7 +99,7 @@ static bool is_gone(void *ctx)
 	return r->gone(r);
 }
 
-/* A failure of an archive is not one of the report: the lines' values are worth having alone. */
+/* A failure of an archive is no failure of the report: the lines' values are useful alone. */
 static void find_text(const struct asked *a, const struct query_places *p, struct text *out)
 {
 	int64_t until = clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What agents send beside profiles. TelemetryService/ReportPanic is logged. OTLP's traces, logs and
- * metrics are acknowledged, so that an agent that exports them on the same connection goes on;
- * their spans, records and metrics are counted, nothing is kept.
+ * Messages of agents other than profiles. TelemetryService/ReportPanic is logged. OTLP's traces,
+ * logs and metrics are acknowledged, so that an agent that exports them on the same connection goes
+ * on; their spans, records and metrics are counted, nothing is kept.
  */
 #include "base/log.h"
 #include "pb/pb.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whose samples: the tenant that the web-config file binds the sender to, or else the value of
- * --tenant-header, as Pyroscope and Grafana's other stores have it in
- * X-Scope-OrgID. What names may hold is their rule; several tenants at a time (a|b) are not known.
+ * Finds the tenant: the one that the web-config file binds the sender to, or else the value of
+ * --tenant-header, as Pyroscope and Grafana's other stores have it in X-Scope-OrgID. Names follow
+ * their rule; several tenants at a time (a|b) are not supported.
  */
 #include "server/tenant.h"
 #include "server/state.h"

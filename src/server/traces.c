@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: net tells of each request that was handled, and trace makes a span of it. */
+/* How: net reports each request that was handled, and trace makes a span of it. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/start.h"
@@ -16,7 +16,7 @@ static void told(enum status s, const struct err *e)
 			log_quote(str_of(err_text(e, s)), quoted, sizeof(quoted)));
 }
 
-/* What is the server's fault, and not its client's. */
+/* Whether a failure is the server's fault, and not its client's. */
 static bool is_fault(const struct net_handled *h)
 {
 	switch (h->status) {

@@ -13,7 +13,7 @@
 #include "server/state.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
-/* Messages that are compressed inside, against what comes out; most take less. */
+/* How many times larger compressed parts of a message may become; most take less. */
 #define COMPRESSED_FACTOR 4
 
 /* Stacks of schema v1 that are remembered. */
@@ -211,8 +211,8 @@ static enum status ask_stacks(
 	if (st != OK)
 		return err_set(e, st, "the list of stacks to ask for");
 	st = net_stream_send(stream, buf_view(&message), e);
-	/* The sender may take its time, or never answer: others get what is not in use meanwhile.
-	 */
+	/* The sender may take long, or never answer: others get the unused memory meanwhile.
+	 * */
 	buf_deinit(&message);
 	buf_deinit(&record);
 	ingest_batch_wait(&w->b, parca_session_bytes(session));
@@ -339,7 +339,7 @@ static enum status name_types(struct profile *p, struct err *e)
 	return OK;
 }
 
-/* Of one file the places in a message say nothing. */
+/* For one file the places in a message mean nothing. */
 static void err_without(struct err *e, const char *prefix)
 {
 	size_t len = strlen(prefix);
