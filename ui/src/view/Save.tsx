@@ -64,7 +64,7 @@ export function SaveButton({ seen, question }: { seen: () => Seen; question: Que
 					<>
 						<h2>Kept on this server, as it is now</h2>
 						<Lazy of={Keep} question={question} />
-						<h2>All stacks of the question, without filters</h2>
+						<h2>All stacks of the query, without filters</h2>
 						<a href={pprofUrl(question)} onClick={() => setOpen(false)}>
 							<span>pprof</span>
 							<small>go tool pprof</small>

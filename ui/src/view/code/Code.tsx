@@ -165,12 +165,11 @@ function Instructions({ code, data, question }: CodeProps) {
 	const id = JSON.stringify([code.name, code.binary, build, question.query, data.flame.id]);
 	const one = { name: code.name, binary: code.binary, build };
 	const query = useQuery(id, data.flame.atMs, (signal) => getInstructions(question, one, signal));
-	const source = useQuery(code.file === "" ? null : `${id}${code.file}`, 0, (signal) =>
-		getSource(question, code.file, build, signal),
-	);
 	const answer = query.data;
+	const file = code.file || answer?.instructions[0]?.[4] || "";
+	const source = useQuery(file === "" ? null : `${id}${file}`, 0, (signal) => getSource(question, file, build, signal));
 	const text = source.data?.text ?? null;
-	const rows = useMemo(() => (answer ? instructionRows(answer.instructions, code.file, text) : []), [answer, text]);
+	const rows = useMemo(() => (answer ? instructionRows(answer.instructions, file, text) : []), [answer, text]);
 	return (
 		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
 			<Body query={query} rows={rows} none={answer && <Missing answer={answer} code={code} />}>
