@@ -92,7 +92,7 @@ uint64_t os_capabilities(void);
 /* Leaves this thread, and threads that it starts, these capabilities at most. Programs that it
  * executes get none: the inheritable and ambient sets become empty, and the bounding set where that
  * is allowed.
- * */
+ */
 NODISCARD enum status os_set_capabilities(uint64_t effective, uint64_t permitted, struct err *e);
 /* From now on no program that this process starts gains privileges, and no other process of its
  * user may read its memory. */
@@ -161,7 +161,7 @@ uint64_t os_host_memory_bytes(void);
 uint64_t os_cgroup_memory_bytes(const char *root);
 /* Whether this program was started by naming the loader, so that /proc/self/exe is the loader. Then
  * gives the path of the program, and its folder, which has the libraries (tools/make_bundle).
- * */
+ */
 bool os_self_loaded(char out_path[PATH_MAX], char out_folder[PATH_MAX]);
 /* User and system time of this process in ns. */
 int64_t os_self_cpu_ns(void);

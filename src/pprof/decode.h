@@ -70,7 +70,7 @@ enum status pprof_not_added(struct decoder *d, enum status s, int table, size_t 
 
 /* decode_code.c: mappings, functions and locations. The first is called before strings are read,
  * the second after.
- * */
+ */
 NODISCARD enum status pprof_code_begin(struct decoder *d);
 NODISCARD enum status pprof_code_read(struct decoder *d);
 

@@ -11,7 +11,7 @@
 /* Labels of async-profiler's contexts, as Pyroscope's Java agent sends them: LabelsSnapshot {
  * contexts = 1: map<int64, Context>; strings = 2: map<int64, string> }, Context { labels = 1:
  * map<int64, int64> }.
- * */
+ */
 #define CONTEXTS_MAX 1000000u
 struct context_entry {
 	bool is_string;

@@ -22,7 +22,7 @@
 #define PYROSCOPE_BYTES_MAX ((size_t)256 << 20)
 /* A decompressed body of POST /ingest: at most this many times its length, but the minimum is
  * always allowed.
- * */
+ */
 #define PYROSCOPE_EXPANSION_MAX 16
 #define PYROSCOPE_EXPANDED_MIN ((size_t)16 << 20)
 /* Parts of a multipart body, and bytes of the head of one. */
@@ -122,7 +122,7 @@ NODISCARD enum status pyroscope_query_decode(struct str message, enum pyroscope_
 /* A stack_trace_selector: it keeps stacks that begin with these functions, outermost first, and
  * that have (or do not have) frames of these names. It may also cut them for Go's profile-guided
  * optimization. Texts lie in the message.
- * */
+ */
 #define PYROSCOPE_CALLS_MAX 2048
 #define PYROSCOPE_FRAME_NAMES_MAX 64
 struct pyroscope_frame {

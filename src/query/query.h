@@ -256,7 +256,7 @@ struct query_report_request {
 	 * innermost: keep this many innermost locations of each stack, and join stacks that are
 	 * then equal (0: whole stacks; at most QUERY_INNERMOST_MAX). plain_callee: leave out the
 	 * line and address of the called function.
-	 * */
+	 */
 	uint32_t innermost;
 	bool plain_callee;
 	bool durations; /* a pprof file says how long its profiles took, unless by labels */

@@ -36,7 +36,7 @@
 #define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
 /* At most this much code of all segments together is searched, piece by piece; segments may
  * overlap.
- * */
+ */
 #define CODE_BYTES_MAX ((uint64_t)128 << 20)
 #define CODE_PIECE_BYTES ((size_t)1 << 20)
 /* movq $imm32, disp32(%rip) */

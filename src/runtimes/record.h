@@ -32,7 +32,7 @@ enum runtime_kind {
 
 /* What kind of code a function without a name is, or how the name of its owner is put before its
  * own.
- * */
+ */
 enum runtime_form {
 	RUNTIME_FORM_NAMED = 0,
 	RUNTIME_FORM_MAIN = 1,    /* the program's outermost code */
@@ -125,10 +125,10 @@ enum hotspot_flags {
 #define HOTSPOT_CONST_METHOD_BYTES 64
 #define HOTSPOT_POOL_BYTES 96
 
-/* At most this much of a table of lines is read. */ #define HOTSPOT_LINES_BYTES_MAX
-	CPYTHON_LINES_BYTES_MAX
+/* At most this much of a table of lines is read. */
+#define HOTSPOT_LINES_BYTES_MAX CPYTHON_LINES_BYTES_MAX
 
-	struct hotspot_layout {
+struct hotspot_layout {
 	__s32 interpreter;      /* AbstractInterpreter._code, from the root on */
 	__s32 call_stub_return; /* StubRoutines._call_stub_return_address, likewise */
 	__s32 entry;            /* ContinuationEntry._return_pc, likewise; 0: not known (to 21) */
@@ -252,7 +252,7 @@ struct v8_told {
 /* What the BPF program sends about machine code made of a function: this struct, a number for each
  * function that was inlined (V8_INLINED_MAX words), where they were inlined (struct
  * InliningPosition of V8), and the table of places.
- * */
+ */
 #define V8_INLINED_MAX 32
 #define V8_INLINING_BYTES_MAX 1024
 struct v8_code_told {

@@ -55,7 +55,7 @@ void selector_write(struct buf *out, const struct selector *s);
  *
  * A condition is about one frame. Texts are compared without regard to the case of ASCII letters,
  * except by FILTER_IS and FILTER_MATCHES.
- * */
+ */
 
 /* Conditions of all filters of one query. */
 #define FILTER_CONDITIONS_MAX 64

@@ -2,7 +2,7 @@
 /* handlers: the handlers of each URL and RPC, and the protocols that bring samples; routes.c has
  * the table of them. Handlers run on net's threads; their ctx is the server unless a comment says
  * otherwise.
- * */
+ */
 #pragma once
 
 #include "net/net.h"

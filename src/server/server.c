@@ -292,7 +292,7 @@ static enum status start(struct server *s, struct err *e)
 	if (st != OK)
 		return st;
 	/* Not earlier: if the start fails, there is only one sentence, without lines of a log.
-	 * */
+	 */
 	log_info("started", "version=" FIRN_VERSION " pid=%d address=%s page=%s", (int)getpid(),
 		net_server_address(s->net), server_assets[0].path ? "yes" : "no");
 	ingest_open(&s->ingest, store_sink(s->store),

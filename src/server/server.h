@@ -77,7 +77,7 @@ struct server_config {
 
 /* For a server without --storage-memory: 5 % of the host's memory (0: not known), from 512 MiB to 4
  * GiB, and at most half of what its cgroup allows (UINT64_MAX: no limit), but at least 128 MiB.
- * */
+ */
 #define SERVER_MEMORY_LEAST ((uint64_t)128 << 20)
 uint64_t server_memory_default(uint64_t host_bytes, uint64_t cgroup_bytes);
 void server_config_default(struct server_config *c);

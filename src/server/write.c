@@ -212,7 +212,7 @@ static enum status ask_stacks(
 		return err_set(e, st, "the list of stacks to ask for");
 	st = net_stream_send(stream, buf_view(&message), e);
 	/* The sender may take long, or never answer: others get the unused memory meanwhile.
-	 * */
+	 */
 	buf_deinit(&message);
 	buf_deinit(&record);
 	ingest_batch_wait(&w->b, parca_session_bytes(session));

@@ -48,7 +48,7 @@ static void receive(const char *bytes, size_t len, void *ctx)
 	}
 	/* Only text from Rust's punycode is not ASCII, and only that comes while the demangler has
 	 * memory allocated: it is accepted, since the next piece is separate and ASCII.
-	 * */
+	 */
 	for (size_t i = 0; i < len; i++)
 		if ((unsigned char)bytes[i] >= 0x80)
 			return;

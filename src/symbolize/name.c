@@ -190,7 +190,7 @@ static enum status add_frame(struct symbolize_namer *n, const struct profile_loc
 	if (s != OK)
 		return s;
 	/* It is a function, unlike an address outside of all functions, which has no system name.
-	 * */
+	 */
 	f.system_name = nameless ? t->demangled : t->plain;
 	f.name = t->demangled;
 	s = profile_add_function(n->to, &f, &out->function);

@@ -20,7 +20,7 @@
 #define CODE_SEARCH_BYTES_MAX ((uint64_t)16 << 20)
 /* How many bytes of it are read as instructions: a file with more was built with frame pointers
  * (browsers).
- * */
+ */
 #define CODE_READ_BYTES_MAX ((uint64_t)4 << 20)
 /* Bytes that are read at a time: functions are shorter. */
 #define CODE_READ_BYTES ((size_t)256 << 10)

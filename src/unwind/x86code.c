@@ -608,7 +608,7 @@ size_t x86_entry_bytes(const uint8_t *code, size_t len)
 
 /* Whether a function that does not return is real code, and not data: the beginning of a thread, a
  * child of posix_spawn, _Exit.
- * */
+ */
 static bool is_endless(const struct function *f)
 {
 	return !f->returns && !f->is_wrong && !f->is_suspect && (f->calls >= 2 || f->has_syscall);

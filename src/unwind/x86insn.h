@@ -22,5 +22,5 @@ struct x86_insn {
 
 /* The instruction at the beginning of `code`. False: it is no instruction of 64-bit mode, or passes
  * the end.
- * */
+ */
 bool x86_insn_decode(const uint8_t *code, size_t len, struct x86_insn *out);

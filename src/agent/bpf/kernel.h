@@ -138,7 +138,7 @@ struct task_struct {
 
 /* From Linux 5.11 on the verifier knows the type of the current task and of all that it points to:
  * reading a field is a load, and not a call (which costs as much as twenty loads).
- * */
+ */
 #define TASK_IS_TYPED() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
 /* For fields of current_task() and of structures that it points to; for no other pointer. */
 #define TASK_READ(task, field) (TASK_IS_TYPED() ? (task)->field : BPF_CORE_READ(task, field))

@@ -68,7 +68,7 @@ void deferred_free(struct deferred *d);
 void deferred_stack(struct deferred *d, const struct event_stack *stack);
 /* True: the sample is kept, and will be emitted. False: it need not or cannot wait; the caller
  * delivers it.
- * */
+ */
 bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_ns);
 /* Finishes the samples that can be finished; all of them if `all`. */
 void deferred_run(struct deferred *d, int64_t now_ns, bool all);

@@ -118,7 +118,7 @@ bool sampler_knows(struct sampler *s, const struct file_key *key);
 
 /* The rule in force at an offset of a published file (key.inode 0: the vDSO), as the program finds
  * it; FRAME_POINTER for one without a table. sampler_rest() gives back the memory that this maps.
- * */
+ */
 enum tables_found sampler_find_rule(struct sampler *s, const struct file_key *key,
 	uint64_t file_offset, struct unwind_rule *out);
 void sampler_rest(struct sampler *s);

@@ -74,7 +74,7 @@ struct debuginfo_instruction {
  * `text`, whose max is the limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT:
  * more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or its output is not a valid
  * listing.
- * */
+ */
 NODISCARD enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf *text,
 	struct arena *a, struct debuginfo_instruction **out, size_t *out_count, struct err *e);
 

@@ -18,7 +18,7 @@
 
 /* Most elements of a batch are written in place, into room for the longest possible element and one
  * more word, without unpredictable branches.
- * */
+ */
 #define WORD_BITS 56 /* that seven bits of each byte of a word take */
 
 static uint8_t *put_long(uint8_t *p, uint64_t v)

@@ -142,7 +142,7 @@ static int by_set(const void *x, const void *y, void *ctx)
 	const uint32_t *to = so->c->sample_strings.to;
 	COMPARE(to[a[0]], to[b[0]]);
 	/* Sets of one program lie together, since the rows of its series are near to each other.
-	 * */
+	 */
 	if (so->thread_name)
 		COMPARE(to[a[so->thread_name]], to[b[so->thread_name]]);
 	if (so->pid) { /* as numbers: in the order that processes began */

@@ -201,7 +201,7 @@ static uint64_t time_of(const struct spread *s, const struct row *r)
 
 /* Sorts once if all differences fit a key; else by the minor part, and then (stable) by the major
  * part.
- * */
+ */
 static enum status sort_series(struct merge_cursor *c)
 {
 	size_t n = c->pending.len;

@@ -332,7 +332,7 @@ static void set_open(struct summing *s, struct share *h, bool open)
 }
 
 /* Takes the first tree that no other thread uses, so that few trees are used. NULL: the query ends.
- * */
+ */
 static struct tree *take_tree(struct summing *s)
 {
 	static_assert(OS_POOL_THREADS_MAX < 63, "a bit for each thread, and one more");
