@@ -45,7 +45,7 @@ THREAD = (
 )
 
 # The limits of single tests are for a hang, not for a slow machine.
-PATIENCE = ["--timeout-multiplier", "4"]
+PATIENCE = ["--timeout-multiplier", "3"]
 # Many tests wait more than they compute.
 PROCESSES = 2 * (os.cpu_count() or 1)
 

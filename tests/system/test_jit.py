@@ -77,12 +77,12 @@ def main():
         for name in ("plain", "shared", "memfd", "beside", "dump", "objects", "within"):
             checks.check(named.get(name, 0) > 0.5 * share, f"{name}: named, {named.get(name, 0)} of about {share:.0f}")
         first, second = named.get("again", 0), named.get("again_again", 0)
-        checks.check(min(first, second) > 0.15 * (first + second) > 0,
+        checks.check(min(first, second) > 0.25 * (first + second) > 0,
             f"code that was written over: {first} before, {second} after")
         checks.check(named.get("linked", 0) == 0, "a perf map that is a link is not read")
         checks.check(named.get("wrong", 0) == 0, "no inner function below another's outer")
         others = named.get("nameless", 0)
-        checks.check(others < 1.8 * share, f"nameless: the link's, and few others: {others}")
+        checks.check(others < 1.5 * share, f"nameless: the link's, and few others: {others}")
         for name in os.listdir("/tmp"):
             path = os.path.join("/tmp", name)
             if name.startswith("perf-") and os.path.islink(path) and os.readlink(path).startswith(folder):
