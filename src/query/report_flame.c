@@ -51,8 +51,6 @@ struct flame {
 	uint32_t *indices;
 	struct str *texts;
 	uint32_t *numbers; /* by text of the tables: its number in the column's dictionary + 1 */
-	uint32_t *by_line; /* what the column has for a frame: rows of one frame are many */
-	size_t line_count;
 	struct map text_index; /* of labels */
 	size_t text_count;
 	bool no_memory;
@@ -79,10 +77,8 @@ static enum status make_cells(struct flame *f, struct err *e)
 {
 	const struct profile *p = &f->t->stacks.tables;
 	size_t count = f->t->lines.first[p->locations.len];
-	f->line_count = count;
 	f->cells = ARENA_ARRAY(f->a, struct cells, count);
-	f->by_line = ARENA_ARRAY(f->a, uint32_t, count);
-	if (!f->cells || !f->by_line)
+	if (!f->cells)
 		return err_set(e, arena_status(f->a), "%zu frames", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct query_line *line = &f->t->lines.v[i];
@@ -290,46 +286,31 @@ static void put_address(struct flame *f)
 static void put_line(struct flame *f, bool start)
 {
 	unsigned mixed = start ? QUERY_MIXED_START_LINE : QUERY_MIXED_LINE;
-	for (size_t l = 0; l < f->line_count; l++) {
-		const struct cells *c = &f->cells[l];
-		f->by_line[l] = c->has_function ? (start ? c->start_line : c->line) : UINT32_MAX;
-	}
 	for (size_t i = 0; i < f->count; i++) {
-		bool agree = is_frame(f, i) && !(f->mixed[i] & mixed);
-		uint32_t line = agree ? f->by_line[f->line[i]] : UINT32_MAX;
-		f->valid[i] = line != UINT32_MAX;
-		f->ints[i] = f->valid[i] ? line : 0;
+		const struct cells *c = cells_of(f, i, mixed);
+		f->valid[i] = c && c->has_function;
+		f->ints[i] = !f->valid[i] ? 0 : start ? c->start_line : c->line;
 	}
 	put_ints(f, start ? STR("function_startline") : STR("location_line"), f->ints, 0, false,
 		true);
 }
 
-/* The number of a frame's text in the column's dictionary + 1, which gets it if it is new; 0: it
- * has none. */
-static uint32_t number_text(struct flame *f, uint32_t line, enum text which)
-{
-	uint32_t id = f->cells[line].texts[which];
-	if (id == 0)
-		return 0;
-	if (f->numbers[id - 1] == 0) {
-		f->texts[f->text_count++] = profile_str(&f->t->stacks.tables, id - 1);
-		f->numbers[id - 1] = (uint32_t)f->text_count;
-	}
-	return f->numbers[id - 1];
-}
-
 static void put_text(struct flame *f, struct str name, enum text which, unsigned mixed)
 {
+	const struct profile *p = &f->t->stacks.tables;
 	f->text_count = 0;
-	memset(f->numbers, 0, f->t->stacks.tables.strings.len * sizeof(*f->numbers));
-	memset(f->by_line, 0xff, f->line_count * sizeof(*f->by_line));
+	memset(f->numbers, 0, p->strings.len * sizeof(*f->numbers));
 	for (size_t i = 0; i < f->count; i++) {
-		bool agree = is_frame(f, i) && !(f->mixed[i] & mixed);
-		uint32_t number = agree ? f->by_line[f->line[i]] : 0;
-		if (number == UINT32_MAX)
-			number = f->by_line[f->line[i]] = number_text(f, f->line[i], which);
-		f->valid[i] = number != 0;
-		f->indices[i] = number - 1;
+		const struct cells *c = cells_of(f, i, mixed);
+		uint32_t id = c ? c->texts[which] : 0;
+		f->valid[i] = id != 0;
+		if (id == 0)
+			continue;
+		if (f->numbers[id - 1] == 0) {
+			f->texts[f->text_count++] = profile_str(p, id - 1);
+			f->numbers[id - 1] = (uint32_t)f->text_count;
+		}
+		f->indices[i] = f->numbers[id - 1] - 1;
 	}
 	put_texts(f, name);
 }
