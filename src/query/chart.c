@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: samples come in the order of time; a frame goes on as long as the next sample has it too,
- * and comes within a period and a tenth after the end of the last. The nodes are made as they
- * begin, so of several groups of labels those of one lie between those of others: at the end they
- * are put depth first, and what is too small is left out.
+ * How: samples come in the order of time. A call of the chart lasts as long as each next sample has
+ * the frame too and comes at most a tenth of a period after the end of the one before. Nodes are
+ * made in the order in which calls begin, so the nodes of different label groups are mixed: at the
+ * end they are put depth first, and nodes that are too small are left out.
  */
 #include "query/fold.h"
 #include "query/lines.h"
@@ -16,11 +16,11 @@
 
 struct charter {
 	const struct query_tree *t;
-	VEC(struct query_fold_node) nodes; /* as they begin */
+	VEC(struct query_fold_node) nodes; /* in the order in which calls begin */
 	VEC(uint32_t) last;                /* by node: its last child; 0: none */
 	uint32_t *group_node;              /* by group */
 	uint32_t path[PROFILE_STACK_MAX + 2];
-	size_t memory_max; /* bytes, of the nodes */
+	size_t memory_max; /* bytes of the nodes */
 	struct err *e;
 };
 
@@ -45,7 +45,7 @@ static enum status push(struct charter *c, const struct query_fold_node *n, uint
 {
 	*out = (uint32_t)c->nodes.len;
 	if (c->nodes.len == c->nodes.cap) {
-		/* Beside themselves what they are put in order by. */
+		/* Twice the nodes: put_in_order() needs as much again. */
 		uint64_t bytes = (c->nodes.cap + c->nodes.cap / 2 + 8) * 2 * sizeof(*n);
 		if (bytes > c->memory_max)
 			return no_room(c, E_LIMIT);
@@ -74,7 +74,7 @@ static bool goes_on(const struct charter *c, uint32_t node, uint32_t line, int64
 	const struct query_fold_node *n = &c->nodes.v[node];
 	if (c->t->lines.v[n->line].key != c->t->lines.v[line].key)
 		return false;
-	/* Wider than any time: samples may be of any. */
+	/* 128 bits: the times of samples may be any int64. */
 	__int128 gap = (__int128)time_ns - n->time_ns - n->total;
 	return gap <= c->t->stacks.period / 10;
 }
@@ -141,7 +141,7 @@ static enum status add_events(struct charter *c)
 	return s;
 }
 
-/* Totals while the chart was made were lengths of time. */
+/* Until here `total` was a length of time; now it becomes the sum of the values. */
 static void sum_up(struct charter *c)
 {
 	for (size_t i = 0; i < c->nodes.len; i++)
@@ -152,8 +152,8 @@ static void sum_up(struct charter *c)
 	}
 }
 
-/* Depth first: from the last to the first each node's parent learns how many come below it; then,
- * first to last, each takes the next place of its parent's. */
+/* Depth first: a pass from the last node to the first counts the nodes below each; a pass from the
+ * first to the last gives each node the next free place of its parent. */
 static enum status put_in_order(
 	struct charter *c, struct query_fold *f, enum query_trim trim, double share)
 {

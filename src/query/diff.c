@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two queries compared by function. What counts is a function's share of its own side's total, so
- * that runs of different length compare; values are as they are.
+ * Two queries compared by function. Growth is the difference between a function's share of each
+ * side's total, so that runs of different length can be compared; values are not scaled.
  *
  * How: two tables as query_top() makes them, so that a frame has the same name and value in all
- * three, put together by what makes a row one: name, binary and kind. One is made after the other:
- * neither query holds memory while the other one waits.
+ * three, joined by name, binary and kind. The tables are made one after the other, so that neither
+ * query holds memory while the other waits.
  */
 #include "query/formats.h"
 #include "query/json.h"
@@ -20,7 +20,7 @@ struct change {
 	struct str name, binary;
 	uint8_t kind;
 	int64_t self, total, base_self, base_total;
-	double growth; /* of its own share of the whole */
+	double growth; /* of its share of the total */
 };
 
 struct changes {
@@ -63,7 +63,7 @@ static void sort_rows(struct query_table *t)
 		qsort(t->rows, t->count, sizeof(*t->rows), compare_names);
 }
 
-/* Both tables in the order of names; what one side lacks is 0 there. */
+/* Joins both tables in the order of names; a function that one side lacks is 0 there. */
 static enum status make_changes(struct query_table *side, struct query_table *base,
 	double worse_above, struct arena *a, struct changes *out, struct err *e)
 {
@@ -101,8 +101,8 @@ static enum status make_changes(struct query_table *side, struct query_table *ba
 	return OK;
 }
 
-/* A check for "got worse" is an error where there was nothing to compare. A filter may leave one
- * side without samples: then a function came, or went. */
+/* Fails where there is nothing to compare, so that a check for "got worse" does not pass. With a
+ * filter one side may be without samples: then a function is new, or gone. */
 static enum status check_sides(const struct query_engine *q, const struct query_request *side,
 	const struct query_request *base, const struct changes *c, struct err *e)
 {
@@ -156,7 +156,7 @@ static void side_row(struct query_text *t, const char *name, const struct query_
 	query_text_cell(t, r->selector.len ? r->selector : STR("{}"));
 }
 
-/* What is compared with what. */
+/* Names both sides: selector and time range. */
 static void write_sides(const struct changes *c, const struct query_request *side,
 	const struct query_request *base, struct buf *b)
 {

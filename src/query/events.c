@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: samples come as a list of stacks, and the tree is made here; each sample is an event of the
- * node where its stack ends. Events are sorted by time.
+ * How: samples come as a list of stacks, of which the tree is made here; each sample is an event of
+ * the node where its stack ends. Events are sorted by time.
  */
 #include "query/loaded.h"
 #include "query/loader.h"
@@ -27,7 +27,7 @@ static enum status stack_of_sample(
 	return s;
 }
 
-/* The factor of each head's samples; NULL: no room. */
+/* The factor for the samples of each head; NULL: no memory. */
 static int64_t *head_factors(struct query_loader *l, bool by_period)
 {
 	const struct profile *p = &l->s->tables;
@@ -77,9 +77,9 @@ static int compare_events(const void *pa, const void *pb)
 	return a->stack < b->stack ? -1 : a->stack > b->stack;
 }
 
-/* What the samples have in common; *out_by_period: values are to be multiplied by the periods of
- * their heads. As in sums, 1 is the period of what is multiplied by several, and 0 where they
- * differ otherwise. */
+/* Takes the first time, the period and the unit from the samples. *out_by_period: values are to be
+ * multiplied by the periods of their heads. As in sums, the report's period is 1 if values are
+ * multiplied by different periods, and 0 if periods differ and they are not. */
 static void take_heads(struct query_loader *l, struct query_loader_side *side, bool *out_by_period)
 {
 	struct query_stacks *s = l->s;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flame graphs as files of other tools. Both lay a merged profile out as if it had been one run:
- * each call after its older siblings, its own time at its end.
+ * Flame graphs as files of other tools. Both lay a merged profile out as if it had been one run: a
+ * call begins where its previous sibling ends, and its own time lies at its end.
  *
  * speedscope: an "evented" profile (github.com/jlfwong/speedscope, src/lib/file-format-spec.ts).
  * Firefox: the processed profile format, version 46 (firefox-devtools/profiler,
@@ -14,7 +14,7 @@
 
 #include <stdlib.h>
 
-/* Frames are the same where name, file and binary are. */
+/* Nodes with the same name, file and binary have the same frame. */
 struct frames {
 	const struct query_flame *f;
 	uint32_t *of;   /* by node */
@@ -94,7 +94,7 @@ static enum status put_events(struct buf *b, const struct query_flame *f, const 
 		return err_set(e, arena_status(a), "flame graph of %u nodes", f->count);
 	uint32_t open = 0;
 	for (uint32_t i = 1; i < f->count; i++) {
-		if (f->total[i] <= 0) /* has no width */
+		if (f->total[i] <= 0) /* would have no width */
 			continue;
 		for (; open != f->parent[i]; open = f->parent[open])
 			put_event(b, 'C', s->of[open], end[open]);
@@ -178,7 +178,7 @@ static void put_number(struct buf *b, int64_t v)
 	query_json_i64(b, v);
 }
 
-/* `count` times the same. */
+/* A column of `count` equal values. */
 static void put_same(struct buf *b, const char *name, const char *value, uint32_t count)
 {
 	begin_column(b, name);
@@ -246,7 +246,7 @@ static void put_frame_tables(struct buf *b, const struct frames *s)
 	buf_u8(b, '}');
 }
 
-/* strings[] of the flame graph are the thread's; a file of none is null. */
+/* The flame graph's strings[] are the thread's string table; a missing file is null. */
 static void put_func_table(struct buf *b, const struct frames *s, const uint32_t *resource)
 {
 	const struct query_flame *f = s->f;
@@ -351,7 +351,7 @@ static double weight_scale(struct str unit, const char **out_type)
 	return 1;
 }
 
-/* rest[]: a call's own value, and that of the calls below it that are not in the graph. */
+/* rest[]: a call's own value plus that of the calls below it that are not in the graph. */
 static void put_samples(struct buf *b, const struct query_flame *f, const int64_t *rest)
 {
 	const char *type = "samples";

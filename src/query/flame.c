@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the fold comes in the order of the answer; here it becomes columns, with the texts that are
- * used numbered anew. By a label its values are frames below the root, of no kind. The part that is
- * not in the graph is its total less the sum of its own values.
+ * How: the fold comes in the order of the answer; here it becomes columns, and the texts that occur
+ * are numbered anew. Grouped by a label, each of its values is a node below the root, without a
+ * kind. The value that is not in the graph is the total less the sum of all own values.
  */
 #include "query/fold.h"
 #include "query/lines.h"
@@ -36,7 +36,7 @@ static bool make_columns(struct query_flame *f, size_t count, struct arena *a)
 	       f->self && f->total;
 }
 
-/* Number in out->strings, whose room is there; false: no memory for the text. */
+/* The text's number in out->strings, which has room for it; false: no memory for the text. */
 static bool number_string(struct emitter *m, uint32_t id, uint32_t *out)
 {
 	if (m->numbers[id] == 0) {
@@ -51,7 +51,7 @@ static bool number_string(struct emitter *m, uint32_t id, uint32_t *out)
 	return true;
 }
 
-/* A value of the label: it is there once. */
+/* Writes the node of a value of the label; each value has one. */
 static bool write_group(struct emitter *m, uint32_t i, uint32_t group)
 {
 	struct query_flame *f = m->out;
@@ -107,15 +107,16 @@ static enum status emit(struct emitter *m, struct arena *work, struct err *e)
 	return good ? OK : err_set(e, arena_status(m->a), "flame graph of %zu nodes", count);
 }
 
-/* The smallest total that a trim of `share` keeps: never 0, so that what is nothing is not drawn.
- */
+/* The smallest total that a trim of `share` keeps: never 0, so that a node with total 0 is not
+ * drawn. */
 static uint64_t threshold(int64_t total, double share)
 {
 	double least = ceil(share * (double)query_abs(total));
 	return least < 1 ? 1 : least >= 0x1p63 ? (uint64_t)1 << 63 : (uint64_t)least;
 }
 
-/* Steps of an eighth of a power of two; below 16 each number is one. */
+/* The histogram's step of a total: eight steps for each power of two; below 16 a step for each
+ * number. */
 #define TOTAL_STEPS 496
 
 static unsigned step_of(uint64_t total)
@@ -148,8 +149,8 @@ static enum status fold_again(struct query_fold *fold, const struct query_tree *
 	return query_fold_make(fold, t, r, QUERY_TRIM_WHOLE, least, memory_max, e);
 }
 
-/* Stacks of several addresses in one function are one node: where too few nodes come of the wanted
- * number of stacks, more stacks are tried. */
+/* Stacks that differ only by addresses within functions are one node. If too few nodes come of the
+ * wanted number of stacks, it is tried again with more stacks. */
 static enum status flame_of(const struct query_tree *t, const struct query_report_request *r,
 	struct arena *work, struct arena *a, struct query_flame *out, struct err *e)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The columns as they are, for the page and for the file that is a page of its own (html.c). */
+/* Writes the columns of a flame graph as JSON, for the page and for the file that is a page of its
+ * own (html.c). */
 #include "query/formats.h"
 #include "query/json.h"
 #include "query/sums.h"
@@ -28,7 +29,7 @@ static bool has_time(const struct query_flame *f, uint32_t i)
 	return i > 0 && (f->parent[i] > 0 || f->time_ns[i] != 0);
 }
 
-/* The first instant of a chart, at a whole millisecond. */
+/* The begin of a chart, rounded down to a millisecond. */
 static int64_t begin_of(const struct query_flame *f)
 {
 	int64_t least = INT64_MAX;
@@ -38,7 +39,7 @@ static int64_t begin_of(const struct query_flame *f)
 	return least == INT64_MAX ? 0 : least - least % NS_PER_MS;
 }
 
-/* In microseconds after the first instant: absolute nanoseconds are no numbers of JavaScript. */
+/* In microseconds after the begin: absolute nanoseconds do not fit in a number of JavaScript. */
 static void column_time(struct buf *b, const struct query_flame *f)
 {
 	int64_t begin = begin_of(f);

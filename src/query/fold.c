@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a node of the fold stands for a group of places in the tree: those whose path of keys from
- * the root is the same. A place is a stack and which of its location's frames is meant, since a
- * location with inlined calls is several frames.
+ * How: a node of the fold stands for a group of places in the tree that have the same path of keys
+ * from the root. A place is a stack and one frame of its location, since a location with inlined
+ * calls has several frames.
  *
  * A group is opened by listing the places below its places, sorting the list by key, and cutting it
- * into groups. The sum of a group is known from the totals of its places, so what is too small is
- * left closed: a trimmed graph touches only what it shows. Groups wait on a stack, largest on top,
- * with their places stacked in the same order, so nodes come out depth first, children by
- * descending total, and nothing is hashed or visited twice.
+ * into groups. The sum of a group is known from the totals of its places, so a group that is too
+ * small is not opened: a trimmed graph costs only as much as it shows. Groups wait on a stack,
+ * largest on top, with their places stacked in the same order, so nodes come out depth first,
+ * children by descending total, and nothing is hashed or visited twice.
  *
- *	groups  [ small | middle | LARGE ]        <- LARGE is opened next
- *	places  [ .. | .... | ........ ]          <- and its places are on top too
+ * 	groups  [ small | middle | LARGE ]        <- LARGE is opened next
+ * 	places  [ .. | .... | ........ ]          <- and its places are on top too
  *
- * From the leaves up it is the same with the other direction: the place "below" is the frame
- * outside, its weight is the own value of the stack that began there.
+ * An inverted fold, from the leaves up, works the same way: the place "below" is the caller's
+ * frame, and its weight is the own value of the stack at whose leaf the path began.
  *
- * A frame that filters leave out is no place: those below it are listed in its stead. A group of
- * labels is a place of its own. A sandwich begins at each stack that it cuts, and goes on down to
- * the next cut.
+ * For a frame that filters leave out, the places below it are listed instead. A group of labels is
+ * a place of its own. A sandwich begins at each stack that it cuts, and goes on down to the next
+ * cut.
  */
 #include "query/fold.h"
 #include "query/lines.h"
@@ -28,23 +28,23 @@
 #include "query/tree.h"
 
 #define NODES_MAX (1u << 30)
-/* Groups of up to so many places are sorted by insertion. */
+/* Lists of up to this many places are sorted by insertion. */
 #define INSERTION_MAX 24
 /* Nodes between two checks whether the client still wants the answer. */
 #define STOP_CHECK_NODES 4096
-/* Or-ed to the number of a group of labels, as a key. */
+/* Bit that marks the key of a group of labels; the other bits are the group's number. */
 #define KEY_GROUP 0x80000000u
 
 struct place {
 	uint32_t key;
 	uint32_t line;   /* lines.v; QUERY_LINE_NONE: of a group of labels */
 	uint32_t stack;  /* where the frame is */
-	uint32_t origin; /* whose value it has: down that stack, up the leaf */
+	uint32_t origin; /* the stack whose value it has: downwards `stack`, upwards the leaf */
 };
 
 struct group {
 	uint32_t parent; /* node of the fold */
-	uint32_t first;  /* places[first .. end of the stack) when it is on top */
+	uint32_t first;  /* its first place; on top of the stack it has places[first ..] */
 	int64_t total, total_diff;
 };
 
@@ -55,14 +55,16 @@ struct folder {
 	enum query_trim trim;
 	uint64_t least;
 	bool up;
-	int64_t *at_cut, *at_cut_diff; /* up from a sandwich: the sums of what is cut at a stack */
+	int64_t *at_cut, *at_cut_diff; /* upwards from a sandwich, by stack: the sum of the stacks
+					  that are cut at it */
 	VEC(struct place) places;
 	VEC(struct group) groups;
-	VEC(struct place) below;  /* of the group that is being opened */
-	VEC(struct place) hidden; /* places that are left out, until those below are listed */
-	VEC(struct group) runs;   /* its children: first is an index of below[] */
-	uint64_t held;            /* bytes that were asked for, more than there are */
-	int64_t self;             /* of the group that is being opened */
+	VEC(struct place) below; /* of the group that is being opened */
+	VEC(struct place)
+	hidden; /* places that filters left out, until those below them are listed */
+	VEC(struct group) runs; /* its children: first is an index of below[] */
+	uint64_t held;          /* bytes reserved from the query's memory, at least those in use */
+	int64_t self;           /* of the group that is being opened */
 	struct err *e;
 };
 
@@ -91,7 +93,7 @@ static enum status check_memory(struct folder *f)
 	if (bytes <= f->out->memory_max && f->out->nodes.len < NODES_MAX) {
 		if (bytes <= f->held)
 			return OK;
-		/* Each of these grows by half when it grows. */
+		/* Reserve half as much again, as each array grows by half. */
 		f->held = bytes + bytes / 2;
 		return query_count(&f->t->stacks.plan, f->t->stacks.held + f->held, f->e);
 	}
@@ -139,7 +141,7 @@ static bool push_group(struct folder *f, uint32_t group, uint32_t stack)
 	return VEC_PUSH(&f->below, p);
 }
 
-/* The first place of a stack that a fold begins at, below its group. */
+/* The first place below the group, for a stack at which the fold begins. */
 static bool push_begin(struct folder *f, uint32_t stack)
 {
 	const struct query_tree *t = f->t;
@@ -171,7 +173,8 @@ static bool list_down(struct folder *f, const struct place *p)
 	return true;
 }
 
-/* The frame outside of this one: the calling one at the same address, or the last of the caller. */
+/* Lists the caller of this frame: the frame before it at the same address, or the last one of the
+ * parent's location. */
 static bool list_up(struct folder *f, const struct place *p)
 {
 	const struct query_tree *t = f->t;
@@ -239,7 +242,8 @@ static const struct query_key *key_of(const struct folder *f, const struct group
 	return key & KEY_GROUP ? &none : &f->t->lines.keys[key];
 }
 
-/* Largest last, equal ones in the order of their texts from last to first. */
+/* Largest last, groups of equal total in descending order of their texts: they are opened from the
+ * end. */
 static int compare_runs(const void *pa, const void *pb, void *ctx)
 {
 	const struct group *a = pa, *b = pb;
@@ -278,7 +282,7 @@ static bool is_kept(struct folder *f, const struct group *g)
 	return false;
 }
 
-/* The groups among the places below, those that are large enough. */
+/* Cuts the places below into groups; keeps those that are large enough. */
 static bool cut_runs(struct folder *f, uint32_t parent)
 {
 	VEC_CLEAR(&f->runs);
@@ -313,7 +317,7 @@ static bool push_runs(struct folder *f)
 	return true;
 }
 
-/* As cut_runs() and push_runs() do: of a whole graph most nodes have one place below. */
+/* cut_runs() and push_runs() for one place: in a whole graph most nodes have one place below. */
 static bool push_only(struct folder *f, uint32_t parent)
 {
 	const struct place *p = f->below.v;
@@ -321,7 +325,7 @@ static bool push_only(struct folder *f, uint32_t parent)
 	return !is_kept(f, &g) || (VEC_PUSH(&f->groups, g) && VEC_PUSH(&f->places, *p));
 }
 
-/* The places below wait on the stack in groups, of which node `number` is the parent. */
+/* Pushes the places below onto the stack as groups, whose parent is node `number`. */
 static enum status close_below(struct folder *f, uint32_t number)
 {
 	if (!list_hidden(f))
@@ -381,7 +385,7 @@ static enum status open_all(struct folder *f)
 
 /* ---- the root ---- */
 
-/* Up from a sandwich a stack has the sum of all that it cuts. */
+/* Upwards from a sandwich, the weight of a stack is the sum of all stacks that are cut at it. */
 static bool sum_at_cuts(struct folder *f)
 {
 	const struct query_tree *t = f->t;
@@ -405,7 +409,8 @@ static bool begins(const struct folder *f, uint32_t i)
 	return t->stacks.v.v[i].self != 0 || query_stack_diff(&t->stacks, i) != 0;
 }
 
-/* The stacks that a fold begins at: where the sandwich cuts, or up from all leaves. */
+/* Lists the stacks at which the fold begins: those that the sandwich cuts, or upwards all leaves.
+ */
 static enum status list_begins(struct folder *f)
 {
 	const struct query_tree *t = f->t;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which series ran a function, and when. The samples' own index knows locations; which of them are
- * the function is known here, once they have names.
+ * Which series ran a function, and when. The index of the store knows locations only; which of them
+ * belong to the function is found here, once they have names.
  */
 #include "query/formats.h"
 #include "query/json.h"

@@ -30,8 +30,8 @@ static int compare_totals(const void *pa, const void *pb, void *ctx)
 	return x != y ? (x > y ? -1 : 1) : a < b ? -1 : a > b;
 }
 
-/* The largest `group_max` groups stay, of which what has none of the labels is one; the others
- * become one together. */
+/* The largest `group_max` groups stay; samples without any of the labels are a group too. The
+ * others are joined into one. */
 static enum status join_groups(struct query_loader *l, const struct samples_cells *c,
 	const int64_t *factors, uint32_t *group_of_set)
 {
@@ -76,8 +76,8 @@ static enum status join_groups(struct query_loader *l, const struct samples_cell
 struct copier {
 	struct query_loader *l;
 	const struct samples_node *nodes;
-	uint32_t *stack_of; /* by node, of the group at hand */
-	uint32_t *group_of; /* by node: whose that is, + 1 */
+	uint32_t *stack_of; /* by node, for the current group */
+	uint32_t *group_of; /* by node: the group for which stack_of is valid, + 1 */
 	uint32_t path[PROFILE_STACK_MAX + 1];
 };
 
@@ -105,7 +105,7 @@ static enum status copy_node(
 	return OK;
 }
 
-/* order[]: cells by group, those of one in their order. */
+/* order[]: cells sorted by group; within a group they keep their order. */
 static enum status order_cells(struct query_loader *l, const struct samples_cells *c,
 	const uint32_t *group_of_set, uint32_t **out_order, uint32_t **out_begin)
 {
@@ -114,7 +114,8 @@ static enum status order_cells(struct query_loader *l, const struct samples_cell
 	uint32_t *begin = ARENA_ARRAY(l->a, uint32_t, (size_t)count + 2);
 	if (!order || !begin)
 		return query_loader_no_room(l, arena_status(l->a));
-	/* One ahead while the lists are filled: each ends where the next begins. */
+	/* begin[] is shifted by one while the lists are filled: each list grows up to where the
+	 * next begins. */
 	for (size_t i = 0; i < c->v.len; i++)
 		begin[group_of_set[c->groups.v[c->v.v[i].group].labels] + 2]++;
 	for (uint32_t i = 2; i < count + 2; i++)
@@ -162,8 +163,9 @@ static enum status copy_groups(struct query_loader *l, const struct samples_cell
 	return st;
 }
 
-/* Finds the factor for the values of each group, and the report's unit. As in sums, 1 is the
- * period of what is multiplied by several, and 0 where they differ otherwise. */
+/* Finds the factor for the values of each group, and the report's unit. As in sums, the report's
+ * period is 1 if values are multiplied by different periods, and 0 if periods differ and they are
+ * not. */
 static int64_t *take_periods(
 	struct query_loader *l, struct query_loader_side *side, const struct samples_cells *c)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph in one file, to be kept or sent: no other host, no library. The data is
+ * A flame graph in one file, to be kept or sent: the page loads nothing from elsewhere. The data is
  * the JSON of /api/flamegraph; '<' is written as \u003c, so that no name ends the script. Names
  * reach the page as text only.
  */

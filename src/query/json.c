@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: integers are most of a flame graph's bytes, so they are written without printf, and those of
- * a column into room that is asked for once for many of them.
+ * How: integers are most of a flame graph's bytes, so they are written without printf, and room in
+ * the buffer is reserved for many numbers of a column at once.
  */
 #include "query/json.h"
 #include "query/sums.h"
@@ -10,7 +10,7 @@
 /* Numbers of a column that are written at once. */
 #define COLUMN_STEP 256
 
-/* At `out`, which has room for I64_DIGITS_MAX: how many bytes it took. */
+/* Writes the digits at `out`, which has room for I64_DIGITS_MAX; returns their count. */
 static size_t put_i64(uint8_t *out, int64_t v)
 {
 	uint64_t rest = query_abs(v), power = 10;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: everything that texts decide is decided here, once for each frame of each location: the key
- * that makes frames one node, whether the filters of frames keep it, which conditions of the
- * filters of stacks it meets. After this a stack is judged by or-ing bits.
+ * How: everything that depends on texts is decided here, once for each frame of each location: its
+ * key (frames of equal key are one node), whether the frame filters keep it, and which conditions
+ * of the stack filters it meets. After this a stack is judged by or-ing bits.
  */
 #include "query/lines.h"
 #include "query/plan.h"
@@ -12,7 +12,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Locations between two looks at the query's end: each may be matched by 64 regular expressions. */
+/* Locations between two checks whether the client still wants the answer: each may be matched
+ * against 64 regular expressions. */
 #define JUDGED_AT_ONCE 16
 
 struct maker {
@@ -20,7 +21,7 @@ struct maker {
 	const struct query_report_request *r;
 	struct query_lines *out;
 	struct map keys;
-	uint32_t *binaries; /* base name of each mapping; only by QUERY_BY_SHOWN */
+	uint32_t *binaries; /* base name of each mapping; only with QUERY_BY_SHOWN */
 	bool judges;        /* there are filters, or a sandwich */
 	struct err *e;
 };
@@ -86,7 +87,7 @@ struct str query_line_name(const struct query_line_texts *t, char text[QUERY_ADD
 
 /* ---- filters ---- */
 
-/* Whether the frame has the field at all, and what the condition says of it. */
+/* Whether the condition holds for the frame; *out_has: the frame has the field at all. */
 static bool condition_holds(
 	const struct filter_condition *c, const struct query_line_texts *t, bool *out_has)
 {
@@ -114,8 +115,7 @@ static bool condition_holds(
 	UNREACHABLE();
 }
 
-/* A frame that has not the field is kept, as in Parca; without a binary it has one of the name "".
- */
+/* A frame without the field is kept, as in Parca; a frame without a binary has the binary "". */
 static bool frame_is_kept(const struct frame_filter *f, const struct query_line_texts *t)
 {
 	bool some = false;
@@ -182,9 +182,9 @@ static bool key_equal(const void *ctx, uint32_t value, const void *key)
 		       sizeof(struct query_key)) == 0;
 }
 
-/* Code without a binary, as that of an interpreter, goes by the name of its source file: two
- * functions of one name are two where they stand in two files. "requests/__init__.py", for there
- * are many of these. */
+/* Code without a binary, such as an interpreter's, gets the name of its source file in its place,
+ * so that equally named functions of two files stay apart. Of "__init__.py" the folder is part of
+ * the name ("requests/__init__.py"), as many files have this name. */
 static enum status name_by_source(struct maker *m, uint32_t filename, uint32_t *out)
 {
 	struct str path = profile_str(m->p, filename), name = str_base_name(path);
@@ -196,7 +196,7 @@ static enum status name_by_source(struct maker *m, uint32_t filename, uint32_t *
 	return profile_add_string(m->p, name, out);
 }
 
-/* As a frame is shown: same name, binary and kind are the same frame. */
+/* The key of a frame as it is shown: frames with the same name, binary and kind are one. */
 static enum status shown_key(struct maker *m, const struct query_line *line, struct query_key *k,
 	struct query_origin *origin)
 {
@@ -257,7 +257,7 @@ static struct query_key key_of(const struct maker *m, const struct query_line *l
 		return k;
 	}
 	k.name = f->name ? f->name : f->system_name;
-	/* Of a mapping its file counts: the same file is mapped in many processes. */
+	/* The mapping's file is the key: the same file is mapped in many processes. */
 	if (by & QUERY_BY_MAPPING)
 		k.mapping = p->mappings.v[l->mapping].filename;
 	if (by & QUERY_BY_FILE)
@@ -304,9 +304,10 @@ static bool has_name(const struct profile *p, uint32_t line)
 
 static enum status add_location(struct maker *m, uint32_t location, uint32_t *at)
 {
-	/* A copy: naming moves no location, but tables are not ours to hold pointers into. */
+	/* A copy, because pointers into tables must not be kept while they may grow. */
 	struct profile_location l = m->p->locations.v[location];
-	/* On the page each frame has some name; in Parca's reports only functions have one. */
+	/* On the page each frame has a name, if only an address; in Parca's reports only functions
+	 * have one. */
 	bool shown = m->r->by & QUERY_BY_SHOWN;
 	bool unnamed = l.line_count == 0 || (l.unnamed && !shown);
 	uint32_t count = unnamed ? 1 : l.line_count;

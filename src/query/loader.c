@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a stack is found by its parent, its location and its group in a map over the list of stacks,
- * so that the list alone is the tree. Memory is counted before the list grows.
+ * How: the tree is the list of stacks; a map over it finds a stack by its parent, location and
+ * group. Memory is counted before the list grows.
  */
 #include "query/loader.h"
 #include "query/loaded.h"
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Of an index of stacks, each. */
+/* Bytes of the index for each stack. */
 #define INDEX_BYTES 16
 
 enum status query_stacks_hold(struct query_stacks *s, uint64_t bytes, struct err *e)
@@ -58,7 +58,7 @@ enum status query_loader_push(
 	if (s->v.len >= SAMPLES_TREE_NODES_MAX || s->v.cap * sizeof(stack) > l->memory_max)
 		return query_loader_no_room(l, E_LIMIT);
 	if (s->v.len == s->v.cap) {
-		/* Half as many more. */
+		/* The arrays grow by half. */
 		enum status st = query_stacks_hold(s, (s->v.cap / 2 + 8) * stack_bytes(l), l->e);
 		if (st != OK)
 			return st;
@@ -142,15 +142,15 @@ static struct str keep_text(struct query_loader *l, struct str text)
 	return str_make(copy ? copy : "", copy ? text.len : 0);
 }
 
-/* Values that count samples, or the time that each stands for, tell how many were taken. Other
- * values (bytes, goroutines, contentions) do not. */
+/* The value of one sample, from which the number of samples can be computed; 0 where it cannot be,
+ * as for bytes, goroutines and contentions. */
 static int64_t value_of_sample(
 	const struct profile *p, const struct profile_type *type, int64_t period, int64_t factor)
 {
 	struct str unit = profile_str(p, type->sample_unit);
 	bool counts = str_eq(profile_str(p, type->sample_type), STR("samples")) &&
 		      str_eq(unit, STR("count"));
-	/* 1: of several periods, by which the values are multiplied already. */
+	/* Period 1: the values are multiplied already by different periods. */
 	if (counts)
 		return period != 1 ? factor : 0;
 	bool times = type->sample_type == type->period_type &&
@@ -158,7 +158,7 @@ static int64_t value_of_sample(
 	return times && period > 1 ? period : 0;
 }
 
-/* The report's unit, from the shown side. */
+/* Sets the side's factor, and the report's unit unless another side has set it. */
 void query_side_unit(struct query_loader *l, struct query_loader_side *side,
 	const struct profile *p, const struct profile_type *type, int64_t period, bool single)
 {
@@ -182,7 +182,7 @@ void query_side_unit(struct query_loader *l, struct query_loader_side *side,
 	l->s->per_sample = value_of_sample(p, type, period, unit.factor);
 }
 
-/* Nothing was found: the unit is what the selector's type says. */
+/* The report's unit where no sample was found: that of the selector's type. */
 void query_side_unit_of_selector(
 	struct query_loader *l, const struct query_loader_side *side, bool single)
 {

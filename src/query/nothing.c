@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds from the index why an answer is empty: the first condition of the selector that no sample
- * matches, else the time range.
+ * Finds out from the index why an answer is empty: because of the first condition of the selector
+ * that no sample matches, else because of the time range.
  */
 #include "query/plan.h"
 #include "query/text.h"
@@ -11,7 +11,7 @@
 #define TYPES_SHOWN_MAX 2
 
 struct asked {
-	const struct query_plan *plan; /* of the query, all time */
+	const struct query_plan *plan; /* the query's, over all time */
 	struct arena *a;
 	struct err *e;
 };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks cut to their innermost locations, of which most are then the same: equal ones become one
- * sample. Of the called function, the innermost frame, a compiler wants no more than its name: its
- * location gets a copy without line and address, so that calls of it are the same wherever in it a
- * sample was taken.
+ * Cuts stacks to their innermost locations and joins the equal ones, which are most, into one
+ * sample. A compiler needs only the name of the called function (the innermost frame): its location
+ * gets a copy without line and address, so that samples anywhere in it count for the same call.
  */
 #include "query/pgo.h"
 #include "query/pprof_writer.h"
@@ -65,7 +64,7 @@ enum status query_callee_copy(struct profile *p, uint32_t location, uint32_t *ou
 	struct profile_location l = p->locations.v[location];
 	uint32_t count = MIN(l.line_count, (uint32_t)PROFILE_LINES_MAX);
 	*out = location;
-	if (count == 0) /* an address is all there is of it */
+	if (count == 0) /* only an address is known */
 		return OK;
 	memcpy(lines, &p->lines.v[l.line_first], count * sizeof(*lines));
 	lines[0].line = 0;

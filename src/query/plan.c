@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: parse the selector into the caller's arena, open the store's snapshot, and where a type is
- * needed and not named, choose what is most looked for.
+ * How: parse the selector into the caller's arena, open the store's snapshot, and choose a default
+ * type if one is needed and none is named.
  */
 #include "query/plan.h"
 
 #include <stdio.h>
 
-/* Steps of one series. */
+/* Most steps of one series. */
 #define POINTS_MAX 20000
 
 static enum status check(const struct query_request *r, struct err *e)
@@ -36,11 +36,12 @@ static void use_type(struct selector *s, const struct samples_type *t)
 	s->has_type = true;
 }
 
-/* Samples as new as the newest of all, nearly: they are sent now. */
+/* A type whose newest sample is at most this much older than the newest of all is still being sent.
+ */
 #define NOW_NS (3600 * NS_PER_SEC)
 
 /* The default type, as on the page (ui/src/model/types.ts): CPU time of firn's agent, CPU time,
- * other times, anything else; of equal ones, a type that is still being sent comes first. */
+ * other times, anything else; types that are still being sent come before all others. */
 static int fit_of(const struct samples_type *t, int64_t newest_ns)
 {
 	bool period = str_eq(t->period_type, STR("cpu"));
@@ -113,7 +114,7 @@ static enum status best_type(const struct query_plan *p, const struct query_requ
 	return OK;
 }
 
-/* Where none is named. */
+/* Chooses the type if the selector names none. */
 static enum status find_type(
 	struct query_plan *p, const struct query_request *r, struct arena *a, struct err *e)
 {
@@ -196,7 +197,7 @@ struct query_unit query_unit_of(
 	return (struct query_unit){ sample_unit, 1 };
 }
 
-/* Steps that are chosen: multiples of ten seconds, the resolution of merged parts, so that no
+/* The steps to choose from: multiples of ten seconds, the resolution of merged parts, so that no
  * step falls between two of them. */
 static const int64_t nice_steps_s[] = { 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200,
 	10800, 21600, 43200, 86400 };

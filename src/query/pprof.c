@@ -17,7 +17,7 @@
 #define LABELS_MAX PROFILE_LABELS_MAX
 #define COMMENTS_MAX 2
 
-/* Labels that would make nearly each sample its own: kept only when they are asked for. */
+/* Labels with which hardly any two samples could be joined: kept only if the request names them. */
 static const char *const dropped[] = { "cpu", "thread_id", "span_id", "trace_id" };
 
 static bool is_dropped(struct str name)
@@ -28,7 +28,8 @@ static bool is_dropped(struct str name)
 	return false;
 }
 
-/* `by` if there is any, else every label but the dropped ones, and those that are too many. */
+/* The labels that the request names, else all but dropped[], at most LABELS_MAX; *out_left counts
+ * those beyond. */
 static enum status choose_labels(const struct query_plan *p, const struct query_request *r,
 	struct arena *a, struct str *out, size_t *out_count, size_t *out_left, struct err *e)
 {
@@ -73,7 +74,8 @@ static bool has_period(const struct samples_cells *c)
 	return any;
 }
 
-/* Nothing was found: what the selector asks for, so that the profile can be read and merged. */
+/* The type where no sample was found: the selector's, so that the profile can be read and merged.
+ */
 static enum status take_type_of_selector(
 	const struct selector *s, struct profile *p, struct profile_type *out, struct err *e)
 {
@@ -108,7 +110,7 @@ static enum status choose_types(struct writer *w, struct samples_tree *t, struct
 	return s == OK ? OK : err_set(e, s, "the types of a profile");
 }
 
-/* A stack matches when a frame of it does: from the root down. */
+/* A stack matches when one of its frames does; parents come before their children. */
 static enum status find_matches(struct writer *w, struct samples_tree *t,
 	const struct query_request *r, struct arena *a, struct err *e)
 {

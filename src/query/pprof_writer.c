@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: samples are encoded one by one, so that they are not there a second time, and so that the
- * plain bytes of a large profile are compressed as they come. A small one is compressed in one
+ * How: samples are encoded one by one, so that no second list of them is in memory, and the bytes
+ * of a large profile are compressed while they are written. A small profile is compressed in one
  * piece, which is faster.
  */
 #include "query/pprof_writer.h"
@@ -9,9 +9,10 @@
 
 #include "codec/codec.h"
 
-/* Bytes of an uncompressed profile.proto: what is more is compressed as it comes. */
+/* Bytes of uncompressed profile.proto that are kept before compression begins. */
 #define PLAIN_BYTES ((size_t)4 << 20)
-/* Bytes of one sample, or of the tables behind them. */
+/* The most uncompressed bytes at once: of one sample, or of the tables, which follow the samples.
+ */
 #define PLAIN_BYTES_MAX ((size_t)1 << 30)
 #define GZIP_LEVEL 3
 #define STOP_EVERY 4096 /* samples */

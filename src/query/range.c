@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parca's QueryRange (pkg/parcacol/querier.go): sums of a delta type by step and by some labels; of
- * a gauge, where no labels are named, one series for each set of labels.
+ * Parca's QueryRange (pkg/parcacol/querier.go): for a delta type, sums by step and by the named
+ * labels; for a gauge without named labels, one series for each label set.
  */
 #include "query/plan.h"
 #include "query/sums.h"
@@ -35,9 +35,9 @@ static bool is_cpu_time(struct str type, struct str unit)
 	return str_eq(type, STR("cpu")) && str_eq(unit, STR("nanoseconds"));
 }
 
-/* What the profiles of the step took, where they all say so. Else many samples of one time are a
- * profile that was taken as a whole, and its duration may be longer than the step: the time to the
- * nearest other one. */
+/* The duration of the step's profiles, if they all state one. Else several samples of one time come
+ * from one profile, which may have lasted longer than the step: its duration is taken to be the
+ * time to its nearest neighbour. */
 static int64_t duration_of(const struct samples_series *s, size_t i, int64_t step_ns)
 {
 	const struct samples_point *p = &s->points[i];

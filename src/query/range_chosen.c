@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: query_range() says which series have something in which steps. One report of the whole range
- * by the same labels, whose samples are put together by stack and step only, then says what the
- * kept stacks had; a group is found among the series by its values. Where that takes more memory
- * than a query may have, it is done in shorter pieces, of whole steps.
+ * How: query_range() finds the series and their steps. Then one report of the whole range by the
+ * same labels, with samples summed by stack and step, gives the values of the kept stacks; a
+ * group's series is found by its label values. If that takes more memory than a query may have, the
+ * range is cut into pieces of whole steps.
  */
 #include "query/loaded.h"
 #include "query/plan.h"
@@ -16,7 +16,8 @@
 struct chooser {
 	const struct query_engine *q;
 	const struct query_report_request *r;
-	struct query_range *range; /* of all stacks; its values are replaced */
+	struct query_range
+		*range; /* of all stacks; its values are replaced by those of the kept ones */
 	size_t by_count;
 	struct map index; /* of range->series */
 	struct err *e;
@@ -40,7 +41,8 @@ static bool values_equal(const void *ctx, uint32_t series, const void *key)
 	return true;
 }
 
-/* What all stacks had becomes 0, for the sums of the kept ones. */
+/* Sets the values, which are those of all stacks, to 0, so that those of the kept ones can be
+ * added. */
 static enum status clear_values(struct chooser *c)
 {
 	for (size_t i = 0; i < c->range->count; i++) {
@@ -74,7 +76,8 @@ static struct query_range_point *find_point(
 	return there ? &s->points[from] : NULL;
 }
 
-/* Events are by time, and those of a step by stack, so mostly by group. */
+/* Events come by step, within a step by stack, and so mostly by group: consecutive ones often have
+ * the same point. */
 static void add_events(struct chooser *c, const struct query_tree *t)
 {
 	static const struct str none[QUERY_LABELS_MAX];

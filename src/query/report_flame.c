@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the fold comes depth first, rows are numbered depth by depth: counting the nodes of each
- * depth says where its rows begin. Then column by column; what a frame says is made ready once, and
- * dictionaries hold what the column uses.
+ * How: the fold comes depth first, rows are numbered depth by depth: the counts of nodes of each
+ * depth give the first row of each. Then the columns are written one by one from the cells of each
+ * frame, which are made once; a dictionary holds only the texts that its column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -22,7 +22,7 @@
 
 enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE, TEXT_COUNT };
 
-/* What a frame says; texts are numbers of tables.strings + 1, 0: null. */
+/* A frame's cells; texts are numbers of tables.strings + 1, 0: null. */
 struct cells {
 	uint64_t address;
 	uint32_t texts[TEXT_COUNT];
@@ -38,8 +38,8 @@ struct flame {
 	struct arrow_writer w;
 	struct cells *cells; /* by line */
 	size_t count;        /* of rows; each array below is by row */
-	uint32_t *node; /* of the fold; only where labels, times or differences are asked for */
-	uint32_t *line; /* lines.v, QUERY_LINE_NONE */
+	uint32_t *node;      /* of the fold; only if labels, times or differences are asked for */
+	uint32_t *line;      /* lines.v, QUERY_LINE_NONE */
 	uint8_t *mixed;
 	uint32_t *child_count;
 	int64_t *total, *self;
@@ -58,7 +58,7 @@ struct flame {
 
 /* ---- what a frame says ---- */
 
-/* Texts of a function that are empty are null. */
+/* A function's empty texts become null. */
 static void fill_function(const struct profile *p, uint32_t number, struct cells *out)
 {
 	const struct profile_line *line = &p->lines.v[number];
@@ -72,7 +72,7 @@ static void fill_function(const struct profile *p, uint32_t number, struct cells
 	out->has_function = true;
 }
 
-/* A mapping without a build id has an empty one. */
+/* A mapping without a build id has "" and not null. */
 static enum status make_cells(struct flame *f, struct err *e)
 {
 	const struct profile *p = &f->t->stacks.tables;
@@ -98,8 +98,8 @@ static enum status make_cells(struct flame *f, struct err *e)
 
 /* ---- rows ---- */
 
-/* row_of[]: by node of the fold its depth, then its row; how many nodes of each depth there are
- * says where the rows of a depth begin. */
+/* row_of[]: by node of the fold, first its depth, then its row. The counts of nodes of each depth
+ * give the first row of each. */
 static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 {
 	const struct query_fold_node *v = f->fold.nodes.v;
@@ -119,8 +119,8 @@ static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
 	return OK;
 }
 
-/* Depth first is the order of the fold, depth by depth that of the rows: children of one parent
- * follow each other in both, and those of the next row follow them. */
+/* Children of one parent follow each other in the fold (depth first) as in the rows (depth by
+ * depth), where the children of the next row come after them. */
 static void fill_rows(struct flame *f, const uint32_t *row_of)
 {
 	f->line[0] = QUERY_LINE_NONE;
@@ -150,7 +150,7 @@ static bool reserve(struct flame *f)
 		good = (*columns[i] = ARENA_ARRAY(f->a, uint32_t, f->count)) != NULL;
 	for (size_t i = 0; good && i < ARRAY_COUNT(numbers); i++)
 		good = (*numbers[i] = ARENA_ARRAY(f->a, int64_t, f->count)) != NULL;
-	/* Each text once, and no more than there are rows. */
+	/* A dictionary holds each text once, and not more texts than there are rows. */
 	size_t texts =
 		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
 	f->mixed = ARENA_ARRAY(f->a, uint8_t, f->count);
@@ -216,7 +216,7 @@ static bool text_equal(const void *ctx, uint32_t value, const void *key)
 
 static void set_text(struct flame *f, size_t i, struct str text)
 {
-	/* Texts of the tables are interned: their address says which they are. */
+	/* Texts of the tables are interned, so equal texts have equal addresses. */
 	uint64_t hash = hash_u64((uint64_t)(uintptr_t)text.p ^ text.len);
 	uint32_t at = map_find(&f->text_index, hash, text_equal, f, &text);
 	f->valid[i] = 1;
@@ -315,7 +315,8 @@ static void put_text(struct flame *f, struct str name, enum text which, unsigned
 	put_texts(f, name);
 }
 
-/* Null for rows without children. Depth by depth, every row but the root is the next child. */
+/* Null for rows without children. As rows are numbered depth by depth, the lists of children
+ * together are all rows but the root, in order. */
 static void put_children(struct flame *f)
 {
 	uint32_t *offsets = f->indices;
@@ -345,14 +346,15 @@ static void put_parent(struct flame *f)
 	put_ints(f, STR("parent"), f->ints, 32, true, false);
 }
 
-/* Without rows but the root there is nothing to say. */
+/* Without any row but the root, values are null. */
 static bool set_alone(struct flame *f)
 {
 	f->valid[0] = 0;
 	return f->count == 1;
 }
 
-/* Of value, from the left: children lie side by side, from where their parent begins. */
+/* Where a row begins, as a sum of values from the left: children lie side by side from the begin of
+ * their parent. */
 static void put_offset(struct flame *f)
 {
 	f->ints[0] = 0;

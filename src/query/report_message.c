@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parca's older reports, as protobuf: Top, Callgraph and Flamegraph (proto/parca/query/v1alpha1,
- * metastore/v1alpha1). Ids, which only tie the parts of one message together, are numbers.
+ * metastore/v1alpha1). Ids are numbers, since they only connect the parts of one message.
  *
  * The Flamegraph nests as deep as the stacks: the lengths of all nodes are computed from the last
  * to the first, then everything is written in order, so that nothing is moved and nothing recurses.
@@ -19,10 +19,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Calls below this share of the total leave the call graph, where that cuts nothing in two. */
+/* Functions below this share of the total are left out of the call graph, if that does not split
+ * it. */
 #define CALLGRAPH_SHARE 0.005
 
-/* Callgraph, FlamegraphNode: a cycle or a depth that clients' decoders refuse is not made. */
 struct message {
 	const struct query_tree *t;
 	const struct query_report_request *r;
@@ -118,7 +118,7 @@ static void put_meta(const struct message *m, uint32_t field, const struct query
 	pb_end(m->out, begun);
 }
 
-/* ---- what the reports by function begin with ---- */
+/* ---- what the reports by function have in common ---- */
 
 typedef enum status rows_fn(
 	const struct message *m, const struct query_key_rows *rows, struct err *e);
@@ -198,8 +198,8 @@ static void put_edge(struct graph *g, uint32_t caller, uint32_t callee, int64_t 
 	pb_end(out, begun);
 }
 
-/* Small functions with one caller and some callee are left out; so is none that calls itself only.
- */
+/* Leaves out small functions with one caller and at least one callee, unless the one caller is the
+ * function itself. */
 static void choose_removed(struct graph *g)
 {
 	double least = (double)g->m->t->sum * CALLGRAPH_SHARE;
@@ -211,8 +211,8 @@ static void choose_removed(struct graph *g)
 	}
 }
 
-/* The first caller that is still there, and what the edges on the way carried together. A ring of
- * removed functions has no way in and ends at its own begin. */
+/* The nearest caller that is not removed; adds the totals of the edges on the way. A ring of
+ * removed functions has no such caller: the search ends where it began. */
 static uint32_t caller_that_stays(const struct graph *g, uint32_t key, int64_t *total)
 {
 	const struct query_key_edge *edges = g->rows->edges.v;
@@ -288,7 +288,7 @@ enum status query_callgraph_message(const struct query_engine *q,
 struct nest {
 	struct message m;
 	struct query_fold fold;
-	uint64_t *size;     /* of a node's FlamegraphNode without its own tag and length */
+	uint64_t *size;     /* by node: bytes of its FlamegraphNode without tag and length */
 	uint32_t *location; /* by location: its number in the message, from 1; 0: not used */
 	struct strtab strings;
 	uint32_t height;
@@ -302,7 +302,7 @@ static uint32_t varint_size(uint64_t v)
 	return n;
 }
 
-/* A field of less than 16 that is not written when zero. */
+/* Bytes of an integer field whose number is below 16; none if the value is 0. */
 static uint32_t number_size(uint64_t v)
 {
 	return v ? 1 + varint_size(v) : 0;
@@ -327,7 +327,7 @@ static uint64_t meta_size(const struct nest *n, const struct query_fold_node *no
 		    : 0;
 }
 
-/* The numbers of the locations that occur. */
+/* Numbers the locations that occur. */
 static bool number_locations(struct nest *n)
 {
 	const struct query_fold_node *v = n->fold.nodes.v;
@@ -359,8 +359,8 @@ static void put_tag(struct buf *out, uint32_t field, enum pb_wire wire)
 	buf_varint(out, field << 3 | wire);
 }
 
-/* Everything of the node but its children, which are the last field, and follow: the fold's order
- * is theirs. `field`: 3 in the root, 4 in a node. */
+/* Writes a node up to its children. They are its last field and come next in the order of the fold,
+ * so they follow by themselves. `field`: 3 in the root, 4 in a node. */
 static void put_node(struct nest *n, size_t i)
 {
 	const struct query_fold_node *node = &n->fold.nodes.v[i];
@@ -472,7 +472,7 @@ static void put_flame_mapping(struct nest *n, uint32_t id)
 	pb_end(n->m.out, begun);
 }
 
-/* The elements in the order of their numbers. */
+/* Writes the numbered elements in the order of their numbers. */
 static bool put_numbered(struct nest *n, const uint32_t *numbers, size_t size, uint32_t count,
 	void (*put)(struct nest *, uint32_t))
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the stacks that the filters kept are written as samples (pprof_writer.c), with the tables
- * that they have. A location of which frames were left out, or that a sandwich cuts, gets a copy
- * with the rest of its lines before the first sample is written, as a group of labels gets its set.
+ * How: the stacks that the filters kept are written as samples (pprof_writer.c), with their tables.
+ * Before the first sample is written, each location that lost frames to a filter or is cut by a
+ * sandwich gets a copy with the remaining lines, and each group of labels gets a label set.
  */
 #include "query/lines.h"
 #include "query/loaded.h"
@@ -17,10 +17,13 @@ struct maker {
 	const struct query_tree *t;
 	const struct query_report_request *r;
 	struct profile *p;
-	uint32_t *copies;     /* by location: itself, a copy with less, 0 where nothing is left */
-	uint32_t *cut_copies; /* the same, where the sandwich's function is in it; else NULL */
-	uint32_t *callees;    /* the same, where it is the innermost; else NULL */
-	uint32_t *sets;       /* by group: the labels */
+	uint32_t *copies;     /* by location: itself, a copy with fewer lines, or 0 where no line is
+				 left */
+	uint32_t *cut_copies; /* the same for locations that the sandwich cuts; NULL without a
+				 sandwich */
+	uint32_t *callees; /* with plain_callee, for locations that end a stack: a copy without line
+			      and address; else NULL */
+	uint32_t *sets;    /* by group: the labels */
 	struct query_cuts cuts;
 	uint32_t path[PROFILE_STACK_MAX];
 	struct err *e;
@@ -55,7 +58,8 @@ static enum status copy_location(
 	return s == OK ? OK : err_set(m->e, s, "a profile's locations");
 }
 
-/* Where the sandwich cuts: from its function inwards, or inverted outwards. */
+/* A copy for where the sandwich cuts: the lines from its function inwards, or outwards if inverted.
+ */
 static enum status cut_location(struct maker *m, uint32_t location)
 {
 	uint32_t first = m->t->lines.first[location], end = m->t->lines.first[location + 1];
@@ -69,7 +73,7 @@ static enum status cut_location(struct maker *m, uint32_t location)
 
 static enum status copy_locations(struct maker *m, struct arena *a)
 {
-	uint32_t count = (uint32_t)m->p->locations.len; /* copies come behind */
+	uint32_t count = (uint32_t)m->p->locations.len; /* copies are appended */
 	bool cut = m->t->cut != NULL;
 	m->copies = ARENA_ARRAY(a, uint32_t, count);
 	if (m->copies && cut)
@@ -91,7 +95,7 @@ static uint32_t path_of(struct maker *m, uint32_t i)
 {
 	const struct query_tree *c = m->t;
 	uint32_t cut = c->cut ? c->cut[i] : QUERY_LINE_NONE, count = 0;
-	bool inside = c->cut && m->r->invert; /* of the function: left out until it comes */
+	bool inside = c->cut && m->r->invert; /* still below the sandwich's function */
 	for (uint32_t at = i; at > 0 && count < PROFILE_STACK_MAX; at = c->stacks.v.v[at].parent) {
 		uint32_t location = c->stacks.v.v[at].location, put = 0;
 		if (location == 0)
@@ -114,7 +118,7 @@ static uint32_t path_of(struct maker *m, uint32_t i)
 	return count;
 }
 
-/* Where only names of callees are wanted, the copies of locations that stacks end in. */
+/* With plain_callee, copies the locations that stacks end in. */
 static enum status copy_callees(struct maker *m, struct arena *a)
 {
 	const struct query_stacks *s = &m->t->stacks;
@@ -189,7 +193,7 @@ static enum status write_samples(struct maker *m, struct query_pprof_writer *w)
 	return s == OK ? query_cuts_write(&m->cuts, w, m->e) : s;
 }
 
-/* Reserve memory for the cut stacks and their index, as much as they can take. */
+/* Reserves the most memory that the cut stacks and their index can take. */
 static enum status hold_cuts(struct maker *m, struct query_tree *t)
 {
 	uint64_t each = sizeof(struct query_cut) + m->r->innermost * sizeof(uint32_t) + 16;
@@ -217,8 +221,8 @@ static enum status write_profile(struct maker *m, struct arena *a, struct buf *o
 		s = write_samples(m, &w);
 	if (s != OK)
 		return s;
-	/* 0 where profiles do not say what they took. The width of the range is another thing:
-	 * shares of it would say nothing. */
+	/* 0 if profiles state no duration. The width of the range would not do: shares of it mean
+	 * nothing. */
 	int64_t duration_ns = m->r->diff ? 0 : stacks->covered_ns;
 	int64_t time_ns = stacks->first_ns ? stacks->first_ns : m->r->side.from_ns;
 	return query_pprof_end(&w, time_ns, duration_ns, stacks->period, m->e);

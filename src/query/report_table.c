@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parca's table (pkg/query/table.go) and source report (sources.go), as Arrow records. Indices of
- * the table's dictionaries are as wide as Parca declares them; more mapped files or system names
- * than 16 bits can number are a limit of that schema.
+ * Parca's table (pkg/query/table.go) and source report (sources.go), as Arrow records. Dictionary
+ * indices are as wide as Parca declares them: by this schema a table cannot have more mapped files
+ * or system names than 16 bits can number.
  */
 #include "query/lines.h"
 #include "query/plan.h"
@@ -77,7 +77,7 @@ static void set_text(struct table *t, size_t i, struct str text)
 	t->indices[i] = at;
 }
 
-/* Where no row has any text, they are null rather than empty, as in Parca. */
+/* If no row has any text, all are null rather than empty, as in Parca. */
 static void put_texts(struct table *t, struct str name, uint8_t bits, bool is_signed)
 {
 	if (t->text_count == 1 && t->texts[0].len == 0)
@@ -167,7 +167,8 @@ static void put_lines(struct table *t)
 	put_ints(t, STR("function_startline"), true, true, false);
 }
 
-/* Without a comparison the difference of the totals is null, that of the own values zero. */
+/* Without a comparison the difference of the totals is null, and that of the own values 0, as in
+ * Parca. */
 static void put_values(struct table *t)
 {
 	for (size_t i = 0; i < t->count; i++)
@@ -186,7 +187,7 @@ static void put_values(struct table *t)
 	put_ints(t, STR("flat_diff"), true, false, false);
 }
 
-/* Rows of those at the other end of each row's edges, ascending within a row. */
+/* A list for each row: the rows of its callers or callees, ascending. */
 static void put_neighbors(struct table *t, bool callers)
 {
 	const struct query_key_rows *r = &t->rows;
@@ -204,7 +205,8 @@ static void put_neighbors(struct table *t, bool callers)
 		offsets[i] = sum;
 		sum += n;
 	}
-	/* Each list grows at its end; afterwards each offset has moved to the next list's begin. */
+	/* Each list grows at its offset; afterwards each offset has moved to the begin of the next
+	 * list. */
 	for (size_t i = 0; i < r->edges.len; i++) {
 		const struct query_key_edge *edge = &r->edges.v[i];
 		uint32_t at = r->v[callers ? edge->callee : edge->caller].row;
@@ -252,7 +254,7 @@ static enum status write_table(struct table *t, struct buf *out, struct err *e)
 	return end_record(t, out, e);
 }
 
-/* The rows of a request that is not a chart's, by these keys. */
+/* The rows by these keys; not for a chart. */
 static enum status make_table(struct table *t, const struct query_engine *q, unsigned by,
 	bool edges, struct query_tree *tree, struct err *e)
 {
@@ -286,7 +288,7 @@ enum status query_table_arrow(const struct query_engine *q, const struct query_r
 
 /* ---- source ---- */
 
-/* Equal, or the end of the path behind a '/'. */
+/* Equal, or `path` ends with '/' and `wanted`. */
 static bool is_file(struct str path, struct str wanted)
 {
 	if (str_eq(path, wanted))
@@ -310,7 +312,8 @@ static int compare_lines(const void *pa, const void *pb, void *ctx)
 	return by_file ? by_file : a->line < b->line ? -1 : a->line > b->line;
 }
 
-/* Functions of one line are one row: their keys follow each other once they are sorted. */
+/* Joins the functions of one line into one row: their keys follow each other once they are sorted.
+ */
 static void keep_lines(struct source *s)
 {
 	struct query_key_rows *r = &s->t.rows;

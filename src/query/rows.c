@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: one walk over the tree. A function's total is the sum of its topmost frames: a count of how
- * often it is on the path tells those from recursion. The same for the edges between functions;
- * most functions have one caller, so the edge that a function had last is tried first. What a key's
- * frames have in common is asked afterwards, once for each frame. A sandwich's walks begin at each
- * stack that it cuts.
+ * How: one walk over the tree. A function's total is the sum at its outermost frames; a count of
+ * how often it is on the path tells these from recursive ones. Totals of edges between functions
+ * are found the same way; most functions have one caller, so a function's last edge is tried first.
+ * Afterwards the frames of each key are compared once. With a sandwich a walk begins at each stack
+ * that it cuts.
  *
- * Inverted, a stack ends with its outermost frame: that one has the own value, and callers and
- * callees change places. A sandwich's walk is one then, from the root to the stacks that it cuts.
+ * Inverted, the outermost frame has the own value, and callers and callees change places. With a
+ * sandwich it is then a single walk, from the root to the stacks that it cuts.
  */
 #include "query/rows.h"
 #include "query/lines.h"
@@ -15,23 +15,23 @@
 #include "query/sums.h"
 #include "query/tree.h"
 
-/* A frame on the path, so that leaving it costs no search. */
+/* A frame on the path: remembered so that leaving it needs no search. */
 struct step {
 	uint32_t key;
 	uint32_t edge; /* QUERY_LINE_NONE: the frame has no caller */
 };
 
-/* A stack on the way from the walk's begin to where it is. */
+/* A stack on the way from where the walk began to where it is now. */
 struct level {
 	uint32_t stack;
-	uint32_t next, end; /* of its children, those to come */
-	uint32_t depth;     /* the path's length before it */
+	uint32_t next, end; /* its children that are still to be visited */
+	uint32_t depth;     /* length of the path before it */
 };
 
-/* What the walk needs of a key at each frame, in one place for the processor's cache. */
+/* What the walk needs to know of a key at each frame; kept together for the processor's cache. */
 struct seat {
 	uint32_t on_path;     /* how often it is */
-	uint32_t last_caller; /* and its edge; QUERY_LINE_NONE: none yet */
+	uint32_t last_caller; /* of last_edge; QUERY_LINE_NONE: none yet */
 	uint32_t last_edge;
 };
 
@@ -77,7 +77,8 @@ static enum status find_edge(struct walker *w, uint32_t caller, uint32_t callee,
 		return OK;
 	}
 	uint64_t hash = hash_u64((uint64_t)caller << 32 | callee);
-	/* Most often it is the one in its slot, which this finds without a call for each step. */
+	/* Mostly the first slot holds the edge, and this finds it without a call of edge_equal()
+	 * for each step. */
 	*out = map_peek(&w->index, hash);
 	if (*out == MAP_NONE || !edge_equal(w->rows, *out, &edge))
 		*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
@@ -133,13 +134,13 @@ static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 	return VEC_PUSH(&w->path, step) ? OK : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
 }
 
-/* The walk ends here: what is below is not asked for. */
+/* The walk goes no deeper than this stack. */
 static bool is_end(const struct walker *w, uint32_t stack)
 {
 	return w->up && w->t->cut && w->t->cut[stack] == stack;
 }
 
-/* The value of a stack without any frame left is added to no row. */
+/* A stack whose frames were all left out adds its value to no row. */
 static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint32_t end)
 {
 	const struct query_tree *t = w->t;
@@ -177,7 +178,8 @@ static void leave(struct walker *w)
 	}
 }
 
-/* No recursion: from a stack to its next child, and back to its parent when there is none. */
+/* Walks without recursion: from a stack to its next child, and back to its parent after the last.
+ */
 static enum status walk(struct walker *w, uint32_t from, uint32_t first, uint32_t end)
 {
 	const struct query_tree *t = w->t;

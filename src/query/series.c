@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: the store sums by step and labels; here the values are scaled, the series ordered by their
- * totals, and what lies beyond the limit is added into one array with a slot for each step.
+ * How: the store sums by step and labels; here the values are scaled and the series ordered by
+ * their totals; those beyond the limit become one series.
  */
 #include "query/series.h"
 #include "query/plan.h"
@@ -35,7 +35,8 @@ static int compare_points(const void *pa, const void *pb)
 	return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
-/* All of `from` as one series: points put together, sorted, equal times added. */
+/* Sums the series of `from` into one: all points are sorted by time, and those of equal times
+ * added. */
 static enum status sum_rest(const struct query_points *from, size_t count, struct arena *a,
 	struct query_points *out, struct err *e)
 {
@@ -69,7 +70,7 @@ static enum status sum_rest(const struct query_points *from, size_t count, struc
 	return OK;
 }
 
-/* `means`: of a gauge, the averages over the whole time, in the order of `found`; else NULL. */
+/* `means`: for a gauge the averages over the whole time, in the order of `found`; else NULL. */
 static enum status take(struct query_graph *g, const struct samples_series *found, size_t count,
 	const struct samples_series *means, const struct query_request *r, int64_t factor,
 	struct arena *a, struct err *e)
@@ -96,8 +97,8 @@ static enum status take(struct query_graph *g, const struct samples_series *foun
 	return sum_rest(g->series + r->limit, count - r->limit, a, &g->series[r->limit], e);
 }
 
-/* A gauge is no sum over its steps: all of the time as one step has the average that other reports
- * have. Groups come in the same order, from the same view. */
+/* The total of a gauge is not the sum over its steps: one step over the whole time gives the
+ * average that other reports show. Groups come in the same order, as the view is the same. */
 static enum status sum_means(const struct query_plan *plan, const struct query_request *r,
 	size_t count, struct arena *a, struct samples_series **out, struct err *e)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values by place in code. How: the tree of stacks with keys that are one place in one build each,
- * so that a place counts once in a stack as functions do; then the rows of the file or function
- * that is asked for, joined over builds.
+ * Values by source line or instruction. How: the tree of stacks is summed by keys that are one
+ * place in one build, so that a recursive place counts once in a stack; then the rows of the wanted
+ * file or function are joined over builds.
  */
 #include "query/lines.h"
 #include "query/report.h"
@@ -10,7 +10,7 @@
 #include "query/sums.h"
 #include "query/tree.h"
 
-/* A row that is of the file or the function. */
+/* A row of the wanted file or function. */
 struct found {
 	uint64_t at;
 	uint32_t build; /* strings of the tables */
@@ -21,7 +21,7 @@ struct found {
 struct finder {
 	const struct query_tree *t;
 	struct str file;             /* of lines */
-	struct str function, binary; /* of addresses; binary "": of any */
+	struct str function, binary; /* for instructions; binary "": any */
 	bool lines;
 	struct found *v;
 	uint32_t count;
@@ -41,7 +41,8 @@ static int compare_weights(const void *pa, const void *pb)
 	return a->build < b->build ? -1 : a->build > b->build;
 }
 
-/* Instructions are of the function that they lie in, whatever was inlined there. */
+/* Whether the frame lies in the wanted file or function, and at which line or address. An
+ * instruction belongs to the function that contains it, also if it was inlined from another. */
 static bool is_wanted(const struct finder *f, const struct query_line *line, uint64_t *out_at)
 {
 	const struct query_tree *t = f->t;
@@ -84,7 +85,7 @@ static enum status find_rows(
 	return OK;
 }
 
-/* Builds by what they cost; those beyond QUERY_BUILDS_MAX are not listed. */
+/* Lists the builds, the largest value first; builds beyond QUERY_BUILDS_MAX are not listed. */
 static enum status list_builds(
 	const struct finder *f, struct arena *work, struct arena *a, struct query_places *out)
 {
@@ -177,7 +178,7 @@ static enum status places(const struct query_engine *q, const struct query_reque
 	if (s != OK)
 		return s;
 	s = list_builds(f, &work, a, &made);
-	/* Addresses of two builds have nothing to do with each other. */
+	/* Addresses of different builds cannot be joined: the largest build is shown. */
 	if (s == OK && !f->lines && build.len == 0 && made.build_count)
 		build = made.builds[0];
 	if (s == OK)

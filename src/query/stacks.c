@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: without labels and times (groups.c, events.c) the store's own tree of sums is taken as it
- * is, not copied. Of a comparison the base's tree is grafted onto the other's: a stack of both is
- * one node, its value that of the compared side, its difference the compared less the base.
+ * is, not copied. For a comparison the base's tree is merged into the other: each stack of either
+ * side has one node, whose value is that of the compared side and whose difference is that value
+ * less the base's.
  *
- * Relative comparison: the side with the smaller total is scaled up, sums cut to whole numbers
- * stack by stack, as Parca does it.
+ * In a relative comparison the side with the smaller total is scaled up, and each stack's sum is
+ * truncated to a whole number, as in Parca.
  */
 #include "query/loaded.h"
 #include "query/loader.h"

@@ -3,8 +3,8 @@
  * How: cells are kept as texts until the widths of all are known, then written row by row with two
  * blanks between columns. Width is counted in characters, not bytes; the last column is not padded.
  *
- * A name is shortened from where it says least: `github.com/a/b/grpc.(*Server).Serve` is known by
- * its end, `std::vector<std::pair<…>>::push_back(…)` by what is not in brackets.
+ * A name is shortened where that loses least: `github.com/a/b/grpc.(*Server).Serve` is known by its
+ * end, `std::vector<std::pair<…>>::push_back(…)` by what is not in brackets.
  */
 #include "query/text.h"
 
@@ -14,13 +14,13 @@
 #include "base/clock.h"
 #include "base/units.h"
 
-/* Of a column of binaries: no more is padded to where lines have no limit, and this is the least
- * that is left where they have one. */
+/* The column of binaries is padded to at most BINARY_PADDED_MAX characters; where lines have a
+ * limit, it may be cut to BINARY_CUT_MIN. */
 #define BINARY_PADDED_MAX 32
 #define BINARY_CUT_MIN 16
 #define NAME_CUT_MIN 20
-/* In longer names brackets are not cut: for each that is never closed the whole rest is searched.
- */
+/* In longer names brackets are not cut: each bracket that is never closed costs a search through
+ * the rest of the name. */
 #define BRACKETS_BYTES_MAX 4096
 #define BRACKETS_KEPT_MAX 8 /* characters in brackets that are not worth cutting */
 
@@ -139,7 +139,7 @@ static size_t lead_of(struct str s)
 	}
 }
 
-/* Where the last folder ends: what is in brackets may hold other paths. */
+/* Where the last folder ends; slashes in brackets do not count. */
 static size_t folders_of(struct str s)
 {
 	size_t end = 0;

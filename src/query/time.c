@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: three readers tried by the first character: "now…", a number that ends there, a date. The
- * calendar (months, days, dates without a zone) is libc's, in UTC or in the local time zone. The
- * page reads the same forms (ui/src/model/instant.ts); tests/query/times.tsv holds both to it.
+ * How: the first character chooses one of three forms: "now…", a number, a date. The calendar
+ * (months, days, dates without a zone) is libc's, in UTC or in the local time zone. The page reads
+ * the same forms (ui/src/model/instant.ts); tests/query/times.tsv holds both to it.
  */
 #include "query/query.h"
 
@@ -14,7 +14,7 @@
 #define SHOWN_MAX 60
 /* Seconds that fit in int64 nanoseconds: up to the year 2262. */
 #define SECONDS_MAX (INT64_MAX / NS_PER_SEC - 1)
-/* Shifts by the calendar are no longer than this, so that it can be reckoned with them. */
+/* The longest shift by the calendar, so that computing with it cannot overflow. */
 #define SHIFT_YEARS_MAX 73
 
 static enum status bad_time(struct err *e, struct str s, const char *why)
@@ -48,7 +48,7 @@ static bool parse_fraction(struct str digits, int64_t *out_ns)
 	return digits.len > 0;
 }
 
-/* Unix time: with more digits than seconds have these are milli-, micro- or nanoseconds. */
+/* Unix time in seconds; a number with more digits is milli-, micro- or nanoseconds. */
 static enum status parse_unix(struct str s, int64_t *out, struct err *e)
 {
 	size_t dot = str_index(s, '.');
@@ -90,7 +90,7 @@ static int64_t seconds_of(struct tm tm, unsigned flags)
 	return flags & QUERY_TIME_LOCAL ? mktime(&tm) : timegm(&tm);
 }
 
-/* The same in nanoseconds, at most the latest that can be told. */
+/* The same in nanoseconds, at most SECONDS_MAX seconds. */
 static int64_t whole_ns(struct tm tm, unsigned flags)
 {
 	return MIN(seconds_of(tm, flags), SECONDS_MAX) * NS_PER_SEC;
@@ -134,7 +134,7 @@ static int64_t round_to(int64_t ns, char unit, bool up, unsigned flags)
 
 static const struct {
 	const char *name;
-	int64_t ns; /* 0: so many months */
+	int64_t ns; /* 0: the unit is `months` */
 	int months;
 } shifts[] = {
 	{ "w", 604800 * NS_PER_SEC, 0 },
@@ -169,7 +169,8 @@ static struct str cut_digits(struct str *rest)
 	return digits;
 }
 
-/* One "1.5h" cut from the front. Times before 0 or beyond SECONDS_MAX end there. */
+/* Takes one shift, like "1.5h", from the front of `rest`. Times are limited to 0 and SECONDS_MAX.
+ */
 static bool shift_one(struct str *rest, bool back, unsigned flags, int64_t *ns)
 {
 	uint64_t count = 0;
@@ -208,7 +209,8 @@ static enum status parse_now(
 	struct str rest = str_sub(s, 3, s.len);
 	int64_t ns = now_ns;
 	while (rest.len > 0 && (rest.p[0] == '-' || rest.p[0] == '+' || rest.p[0] == ' ')) {
-		bool back = rest.p[0] == '-'; /* a '+' of a URL that was not escaped is a blank */
+		bool back = rest.p[0] ==
+			    '-'; /* a '+' that was not escaped in a URL arrives as a blank */
 		rest = str_sub(rest, 1, rest.len);
 		do {
 			if (!shift_one(&rest, back, flags, &ns))

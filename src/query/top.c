@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of all functions in the order that is asked for, and the first of them. */
+/* Sorts the rows of all functions as requested, and keeps the first of them. */
 #include "query/lines.h"
 #include "query/report.h"
 #include "query/rows.h"
@@ -29,7 +29,7 @@ static bool keep_text(struct arena *a, struct str *s)
 	return copy;
 }
 
-/* The rows that are something. */
+/* Takes the rows that have a value. */
 static uint32_t list_rows(
 	const struct query_tree *t, const struct query_key_rows *keys, struct query_row *rows)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: facts about the frames above a stack (conditions seen, where the sandwich's function is) are
+ * How: facts about the frames above a stack (conditions met, where the sandwich's function is) are
  * passed down from the root; totals are summed from the last stack to the first; lists of children
- * are made by counting. Without filters these need no frames: another thread makes them beside the
- * frames, where one is idle.
+ * are made by counting. Without filters totals and lists do not depend on the frames: if another
+ * thread is idle, it makes them at the same time.
  *
- * What filters leave out gets the value 0, so that later steps need not ask.
+ * Stacks that filters leave out get the value 0, so that later steps need not check.
  */
 #include "query/tree.h"
 #include "query/lines.h"
@@ -23,9 +23,9 @@ struct maker {
 	struct os_pool *pool;
 	struct arena *a;
 	uint64_t *seen;       /* by stack; NULL: no filter of stacks, no sandwich, no calls */
-	uint32_t *begun;      /* by stack: how many of the request's calls it begins with, or
-			       * QUERY_LINE_NONE; NULL: there are none */
-	atomic_bool indexing; /* a thread does, or did */
+	uint32_t *begun;      /* by stack: how many of the request's calls it begins with,
+				 QUERY_LINE_NONE: with others; NULL: the request has no calls */
+	atomic_bool indexing; /* a thread runs or ran index_stacks() */
 	enum status status;   /* of the frames */
 	struct err *e;
 };
@@ -38,7 +38,8 @@ void query_tree_deinit(struct query_tree *t)
 
 /* ---- which stacks ---- */
 
-/* How many calls a stack begins with, once this frame is below what began with `begun`. */
+/* The number of the request's calls that a stack begins with, if its parent begins with `begun` and
+ * this frame follows. */
 static uint32_t begin_with(const struct maker *m, uint32_t begun, const struct query_line *line)
 {
 	char text[QUERY_ADDRESS_NAME_MAX];
@@ -49,7 +50,7 @@ static uint32_t begin_with(const struct maker *m, uint32_t begun, const struct q
 	return fits ? begun + 1 : QUERY_LINE_NONE;
 }
 
-/* seen[], begun[] and cut[] of every stack: from the root down. */
+/* Fills seen[], begun[] and cut[], from the root down. */
 static void look_down(struct maker *m)
 {
 	struct query_tree *t = m->t;
@@ -66,7 +67,8 @@ static void look_down(struct maker *m)
 		}
 		if (!t->cut)
 			continue;
-		/* The outermost of a recursion for the callers, the innermost for the called. */
+		/* If the function is recursive, inverted graphs (callers) cut at its outermost
+		 * frame, others at its innermost. */
 		t->cut[i] = i > 0 ? t->cut[parent] : QUERY_LINE_NONE;
 		if ((!m->r->invert || t->cut[i] == QUERY_LINE_NONE) &&
 			query_tree_cut_line(t, first, end, true) != end)
@@ -108,7 +110,7 @@ static void sum_up(struct maker *m)
 {
 	struct query_tree *t = m->t;
 	const struct samples_node *v = t->stacks.v.v;
-	/* What lies above the sandwich's function leads to no call of it. */
+	/* Frames above the sandwich's function do not take part in its total. */
 	bool down = t->cut && !m->r->invert;
 	for (uint32_t i = 0; i < t->count; i++) {
 		t->total[i] = v[i].self;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: JSON is in flame_json.c. Folded stacks keep the path as one text that grows and
- * shrinks with the walk. The table for a terminal is the tree itself, down to nodes of half a per
- * cent: lines are drawn where it branches, and an only child stands right below its parent:
+ * How: JSON is in flame_json.c. For folded stacks the path is one text that grows and shrinks with
+ * the walk. The table for a terminal is the tree down to nodes of half a per cent: lines are drawn
+ * where it branches, and an only child stands right below its parent:
  *
  *     main
  *      ├ parse
@@ -21,13 +21,13 @@
 
 #define TEXT_SHARE_MIN 0.005
 #define TEXT_ROWS_MAX 200
-#define TEXT_INDENT_MAX 60 /* characters; what lies deeper is not indented further */
+#define TEXT_INDENT_MAX 60 /* characters; deeper nodes are not indented further */
 #define PATH_BYTES_MAX ((size_t)4 << 20)
 
 /* ---- folded ---- */
 
-/* Semicolons separate frames and line ends stacks: neither may be in a name; and what would drive a
- * terminal has no place in a text. */
+/* Semicolons separate frames, and line ends separate stacks: neither may be in a name. Control
+ * characters are replaced too, as they would act on a terminal. */
 static void folded_name(struct buf *path, struct str name)
 {
 	for (size_t i = 0; i < name.len; i++) {
@@ -44,7 +44,8 @@ static enum status write_folded(
 	uint32_t *ends = ARENA_ARRAY(a, uint32_t, f->count); /* of the node's path */
 	if (!ends)
 		return err_set(e, arena_status(a), "folded stacks of %u nodes", f->count);
-	if (f->unit.len) { /* which the stacks do not say; `firn open` reads it (stacktext) */
+	if (f->unit.len) { /* folded stacks have no unit; `firn open` reads it from here (stacktext)
+			    */
 		buf_cstr(b, "# unit: ");
 		folded_name(b, f->unit);
 		buf_u8(b, '\n');

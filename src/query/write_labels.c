@@ -41,7 +41,7 @@ static struct str type_text(struct buf *text, const struct samples_type *t)
 
 static struct str type_unit(const struct samples_type *t)
 {
-	/* The index knows no periods; what is counted with one has one. */
+	/* The index has no periods: any period above 1 gives the unit of types that have one. */
 	return query_unit_of(t->sample_type, t->sample_unit, t->period_unit, 2).name;
 }
 
@@ -85,7 +85,7 @@ static void types_text(
 		query_text_end(&t, b);
 }
 
-/* Those that have what the selector asks for. */
+/* Keeps the types that have samples of the selector. */
 static enum status keep_met(const struct query_plan *p, const struct query_request *r,
 	struct samples_type *types, size_t *io_count, struct arena *a, struct err *e)
 {

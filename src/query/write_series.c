@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: JSON as docs/api.md says. For a terminal each series is one row with its total, its rate and
- * a line of block characters, each the mean of as many steps as it stands for.
+ * a line of block characters, each character the sum of the points in its part of the range, or
+ * their mean for a gauge.
  */
 #include "query/formats.h"
 #include "query/json.h"
@@ -71,8 +72,8 @@ static void write_json(const struct query_graph *g, const struct query_request *
 	buf_cstr(b, "]}");
 }
 
-/* Columns of the line: sums of the points by the part of the range they lie in; of a gauge their
- * mean. */
+/* The line's columns: each the sum, for a gauge the mean, of the points in its part of the range.
+ */
 static void spark_columns(const struct query_points *p, bool gauge, const struct query_request *r,
 	double columns[SPARK_WIDTH])
 {
@@ -115,7 +116,7 @@ static double largest_column(const struct query_graph *g, const struct query_req
 	return most;
 }
 
-/* Over the time asked for: CPU cores of nanoseconds, else the value a second. */
+/* The rate over the requested time: CPU cores for nanoseconds, else the value per second. */
 static void rate_cell(struct query_text *t, const struct query_points *p,
 	const struct query_graph *g, const struct query_request *r)
 {

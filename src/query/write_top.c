@@ -31,8 +31,8 @@ static void write_json(const struct query_table *t, struct buf *b)
 	buf_cstr(b, "]}");
 }
 
-/* The binary; of code that has none, its source file and the line where the function begins: one
- * file has many of a name ("run", "<lambda>"). */
+/* The binary; for code without one, its source file and the function's first line, since one file
+ * has many functions of a name ("run", "<lambda>"). */
 static void put_place(struct query_text *t, const struct query_row *row)
 {
 	bool is_source = row->line && row->binary.len && str_ends(row->file, row->binary);
