@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One state a byte, but for the data, which goes through in pieces. Extensions and trailers are
- * checked, counted and forgotten. Source: RFC 9112 section 7.1. */
+/* A state machine that takes one byte at a time, except for data, which it passes on in pieces.
+ * Extensions and trailers are checked, counted and dropped. Source: RFC 9112 section 7.1. */
 #include "http/chunked.h"
 
 #define SIZE_DIGITS_MAX 15
@@ -41,7 +41,7 @@ static enum http_chunk_state size_byte(struct http_chunked *c, uint8_t byte)
 	return byte == ';' ? HTTP_CHUNK_EXTENSION : HTTP_CHUNK_BAD;
 }
 
-/* A byte of an extension or of a trailer's value: on to `lf` at CR. */
+/* Takes a byte of an extension or of a trailer's value; CR leads to the state `lf`. */
 static enum http_chunk_state extra_byte(
 	struct http_chunked *c, uint8_t byte, enum http_chunk_state lf)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/2, one request at a time; the session lives on between requests. Everything the peer sends
- * is bounded by the limits of heads and by body_max.
+ * An HTTP/2 client that sends one request at a time; its session is kept between requests.
+ * Everything the peer sends is bounded by the limits of heads and by body_max.
  */
 #include "base/vec.h"
 #include "http/head.h"
@@ -12,16 +12,16 @@
 #define CLIENT_WINDOW_BYTES (1 << 20)
 
 struct http_client {
-	bool usable; /* for another request */
-	bool done;   /* no answer is awaited */
+	bool usable; /* can take another request */
+	bool done;   /* no answer is outstanding */
 	struct http_queue out;
 	int http_status;
 	size_t body_max;
 	struct buf body;
-	struct buf text; /* of fields, which have pointers only when asked for */
+	struct buf text; /* the texts of `fields`, which get their pointers only when asked for */
 	VEC(struct http_header) fields;
 	struct str upload[2]; /* prefix and body not sent yet */
-	http_more_fn *more;   /* gives the next ones; NULL: these are the last */
+	http_more_fn *more;   /* gives the next pieces; NULL: these are the last */
 	void *more_ctx;
 	nghttp2_session *h2;
 	int32_t stream;

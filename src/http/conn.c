@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection begins as HTTP_SNIFF: while its bytes agree with HTTP/2's preface they are counted
- * only ('P' also begins POST, PUT and PATCH), then replayed into the protocol that it is.
+ * A connection begins as HTTP_SNIFF: as long as its bytes agree with the preface of HTTP/2 they are
+ * only counted ('P' also begins POST, PUT and PATCH); once the protocol is clear, they are replayed
+ * into it.
  */
 #include "http/queue.h"
 #include "http/stream.h"
@@ -159,7 +160,7 @@ bool http_conn_lingers(const struct http_conn *c)
 	return c->linger && !c->broken;
 }
 
-/* HTTP/2: a head that is not whole, behind which nothing else can come. */
+/* HTTP/2: a head is incomplete; until it ends, no other frame may come. */
 static bool awaits_head(const struct http_conn *c)
 {
 	for (const struct http_stream *s = c->streams; s; s = s->next)

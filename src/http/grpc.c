@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Length-prefixed messages, as gRPC sends them over HTTP/2 and gRPC-Web over anything.
+ * Length-prefixed messages, as gRPC sends them over HTTP/2, and gRPC-Web over any version.
  * Source: grpc/doc/PROTOCOL-HTTP2.md and PROTOCOL-WEB.md.
  */
 #include "base/clock.h"
@@ -139,7 +139,7 @@ bool http_grpc_parse_timeout(struct str s, int64_t *out_ns)
 	default:
 		return false;
 	}
-	/* 99,999,999 hours would pass the end of int64. */
+	/* 99,999,999 hours do not fit in int64 nanoseconds. */
 	if (__builtin_mul_overflow((int64_t)n, unit, out_ns))
 		*out_ns = INT64_MAX;
 	return true;
@@ -178,7 +178,7 @@ static int base64_value(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-/* Four characters; false where they are not base64. Writes 1 to 3 bytes. */
+/* Decodes four characters into 1 to 3 bytes; false if they are not base64. */
 static bool decode_group(const char *p, uint8_t out[3], size_t *out_len)
 {
 	size_t pad = p[3] == '=' ? (p[2] == '=' ? 2 : 1) : 0;

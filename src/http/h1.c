@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * HTTP/1, server side. States: HEAD (collecting), BODY (by length or chunks), WAIT (the request is
- * whole, its answer is not). Pipelined requests wait in `in` until the answer before theirs is
- * finished, so at most one stream lives at a time.
+ * complete, its answer is not). Pipelined requests wait in `in` until the answer before is
+ * finished, so there is at most one stream at a time.
  */
 #include "http/chunked.h"
 #include "http/head.h"
@@ -24,7 +24,7 @@ static void put_str(struct http_conn *c, struct str s)
 	put(c, s.p, s.len);
 }
 
-/* The peer's bytes make no sense from here on: say why and close. */
+/* The peer's bytes cannot be parsed from here on: says why and closes. */
 static void refuse(struct http_conn *c, int http_status, const char *why)
 {
 	c->closing = c->linger = true;
@@ -42,7 +42,7 @@ static void refuse(struct http_conn *c, int http_status, const char *why)
 	put(c, body, (size_t)body_len);
 }
 
-/* A text of the head, copied into the stream's memory, which has room for all. */
+/* Copies a text of the head into the stream's memory, which has room for all of them. */
 static struct str keep(struct http_stream *s, struct str text, bool lower)
 {
 	char *p = (char *)s->text.data + s->text.len;
@@ -108,7 +108,7 @@ static void begin(struct http_conn *c, const struct http_head *h)
 		put_str(c, STR(CONTINUE));
 }
 
-/* 0: the head is not whole yet. */
+/* Returns the bytes used; 0: the head is not complete yet. */
 static size_t run_head(struct http_conn *c, const uint8_t *p, size_t len)
 {
 	if (!c->blank_seen && c->scanned == 0 && p[0] == '\r') {
@@ -154,7 +154,7 @@ static size_t run_body(struct http_conn *c, const uint8_t *p, size_t len)
 		used = http_chunked_feed(&c->chunked, p, len, &data);
 		body_bytes(c, s, data);
 		if (c->chunked.state == HTTP_CHUNK_BAD && !c->closing) {
-			/* An answer that has begun cannot be followed by another. */
+			/* If an answer has begun, no other can be sent. */
 			if (s->state == HTTP_STREAM_OPEN)
 				refuse(c, 400, "malformed chunk");
 			else
@@ -201,7 +201,7 @@ size_t http_h1_run(struct http_conn *c, const uint8_t *p, size_t len)
 
 static void put_header(struct http_conn *c, const struct http_header *h)
 {
-	/* A value with a line break in it would be another header. */
+	/* A line break in a value would begin another header. */
 	if (!http_value_ok(h->value) || !http_value_ok(h->name))
 		return;
 	put_str(c, h->name);
@@ -220,7 +220,7 @@ void http_h1_respond(struct http_stream *s, int http_status, const struct http_h
 	put(c, line, (size_t)n);
 	for (size_t i = 0; i < header_count; i++)
 		put_header(c, &headers[i]);
-	/* One without a body has none by its status alone; else it says so. */
+	/* Some statuses imply that there is no body; other answers without one state length 0. */
 	if (content_length == HTTP_NO_BODY && http_status != 204 && http_status != 304)
 		content_length = 0;
 	if (content_length >= 0 && http_status != 204) {

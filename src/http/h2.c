@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP/2, server side, over libnghttp2 (RFC 9113). What bounds memory: the number of streams, the
+ * HTTP/2, server side, over libnghttp2 (RFC 9113). Memory is bounded by the number of streams, the
  * size of a header list (checked as headers come), windows that are opened only by http_consume(),
  * frames that are serialised only while less than HTTP_OUT_HIGH_MAX is unsent, and nghttp2's own
  * limits on resets, continuations and acknowledgements.
@@ -12,9 +12,10 @@
 #include <stdio.h>
 
 #define RESETS_BURST 200
-#define LINGER_BYTES ((size_t)1 << 20) /* of a body behind its answer */
+#define LINGER_BYTES ((size_t)1 << 20) /* of a request's body that may come after its answer */
 #define RESETS_PER_SECOND 30
-/* nghttp2 1.52 counts a frame once for each piece in which its header arrives. */
+/* Higher than needed: nghttp2 1.52 counts a frame once for each piece in which its header
+ * arrives. */
 #define CONTINUATIONS_MAX 32
 #define OUTBOUND_ACKS_MAX 100
 #define FIELD_OVERHEAD 32 /* RFC 9113 10.5.1: a field counts name + value + 32 */
@@ -97,7 +98,7 @@ static void settle_head(struct http_stream *s)
 		r->content_length = (int64_t)n;
 }
 
-/* An answer that no handler is asked for. */
+/* Answers without a handler. */
 static void refuse_large_head(struct http_stream *s)
 {
 	static const char body[] = "{\"error\":\"the head is too long\",\"code\":\"LIMIT\"}\n";
@@ -140,9 +141,9 @@ static int on_frame_recv(nghttp2_session *h2, const nghttp2_frame *f, void *user
 	return c->broken ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
-/* An answer that ended before its request, whose length is known. Many clients stop sending when
- * they have read it; the others are told to, but not at once: libcurl 7.88 gives up an answer that
- * comes together with the end of its stream. */
+/* Drops bytes of a request after its answer has ended. Many clients stop sending when they have
+ * read the answer. Others are told to stop after LINGER_BYTES, not at once: libcurl 7.88 drops an
+ * answer that comes together with a reset of its stream. */
 static int discard(nghttp2_session *h2, struct http_stream *s, int32_t id, size_t len)
 {
 	if (s && s->state == HTTP_STREAM_FINISHED) {
@@ -207,8 +208,8 @@ static int on_stream_close(nghttp2_session *h2, int32_t id, uint32_t code, void 
 	return left ? nghttp2_session_consume_connection(h2, left) : 0;
 }
 
-/* An answer that ended before its request. The client of a stream of messages, which has no
- * length, is told at once to stop sending. */
+/* After an answer that ended before its request: if the request has no length (a stream of
+ * messages), the client is told at once to stop sending. */
 static int on_frame_send(nghttp2_session *h2, const nghttp2_frame *f, void *user)
 {
 	(void)user;
@@ -275,7 +276,7 @@ void http_h2_feed(struct http_conn *c, const uint8_t *p, size_t len)
 	ssize_t n = nghttp2_session_mem_recv(c->h2, p, len);
 	if (n >= 0)
 		return;
-	/* nghttp2 answers what it can with GOAWAY on its own; these errors are beyond that. */
+	/* nghttp2 itself sends GOAWAY for errors of the peer; after these errors it cannot. */
 	if (c->events->on_refuse)
 		c->events->on_refuse(c->ctx, 0);
 	http_conn_break(c);

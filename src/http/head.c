@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head is collected up to its blank line and then parsed once. Every line must end in CRLF, and
- * that is checked while lines are looked for, so that the verdict does not depend on how the bytes
- * were cut. Source: RFC 9112 sections 2 to 6; what is refused beyond it is written in
- * tests/http/test_head.c.
+ * The head is collected up to its blank line and then parsed once. Every line must end in CRLF.
+ * This is checked while lines are searched for, so that the result does not depend on how the bytes
+ * were cut into reads. Source: RFC 9112 sections 2 to 6; tests/http/test_head.c lists what is
+ * refused beyond these.
  */
 #include "http/head.h"
 
@@ -61,8 +61,8 @@ size_t http_head_find_end(const uint8_t *p, size_t len, size_t *scanned, int *ou
 	return 0;
 }
 
-/* A parser over a head: it ends with CRLFCRLF, so a look at the next byte is always safe as long as
- * no CR was consumed at the very end. */
+/* A parser's position in a head. The head ends with CRLFCRLF, so the next byte may be read until
+ * the last CR is consumed. */
 struct cursor {
 	const uint8_t *at;
 	const uint8_t *end;
@@ -99,7 +99,7 @@ static bool host_ok(struct str host)
 	return true;
 }
 
-/* "http://host/path" to its authority and "/path". */
+/* Splits "http://host/path" into its authority and "/path". */
 static bool cut_absolute(struct str target, struct http_head *out)
 {
 	struct str rest = target;
@@ -151,7 +151,7 @@ static int parse_header(struct cursor *c, struct http_head *out)
 		return refuse(c, 431, "too many headers");
 	struct http_header *h = &out->headers[out->header_count++];
 	h->name = take_while(c, token_byte);
-	/* No name: obs-fold or a control byte. No colon at once: a space before it. */
+	/* An empty name: obs-fold or a control byte. No colon directly behind it: a space. */
 	if (h->name.len == 0 || !take(c, STR(":")))
 		return refuse(c, 400, "malformed header name");
 	const uint8_t *begin = c->at;
@@ -190,7 +190,7 @@ struct framing {
 	bool keep;
 };
 
-/* The headers that say where the message ends and whether another follows. */
+/* Notes the headers that say where the message ends and whether another follows. */
 static int note_header(
 	struct cursor *c, const struct http_header *h, struct framing *f, struct http_head *out)
 {

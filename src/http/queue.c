@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small writes share a segment; a taken buffer is one of its own. `bytes` is the sum of what is not
- * sent. */
+/* Small writes share a segment; a buffer that is taken over becomes a segment of its own. `bytes`
+ * counts the bytes that are not sent yet. */
 #include "http/queue.h"
 
 #define SEGMENT_MIN 4096

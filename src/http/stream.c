@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Streams, whatever the protocol: one is made when a request's head begins and lives until on_close
- * and the last reference. This file calls neither the protocols nor the connection.
+ * Streams of either protocol: a stream is made when a request's head begins, and lives until
+ * on_close was called and the last reference is gone. This file calls neither the protocols nor the
+ * connection.
  */
 #include "http/stream.h"
 #include "http/queue.h"

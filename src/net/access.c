@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checks of a request's head: the name that the server is called by, the page that a browser asks
- * for (CORS), and the prefix of its paths.
+ * Checks of a request's head: the host name in it, the origin of the page that a browser sends it
+ * for (CORS), and the prefix of its path.
  *
- * A page of another site can make a browser send to 127.0.0.1. Reading the answer it is kept from
- * by CORS, unless its own name is made to mean 127.0.0.1 (DNS rebinding): so a server on a loopback
- * address, or with --http-allowed-hosts, answers to names only that mean it. And a request that
- * changes something is refused when it comes from a page of another origin which is not allowed.
+ * A page of another site can make a browser send requests to 127.0.0.1. CORS keeps the page from
+ * reading the answer, unless the site's name is made to resolve to 127.0.0.1 (DNS rebinding). So a
+ * server on a loopback address, or with --http-allowed-hosts, accepts only requests for its own
+ * names. A request that changes something is refused when it comes from a page of an origin that is
+ * not allowed.
  */
 #include "net/access.h"
 #include "net/state.h"
@@ -56,8 +57,8 @@ static bool name_is_ours(const struct net_server *s, struct str authority)
 	return listed(s->config.hosts, host) || listed(s->config.hosts, authority);
 }
 
-/* A server with configured names has no others. One without them checks names only on a loopback
- * address: it does not know the names by which other hosts reach it. */
+/* A server with configured names accepts no others. One without them checks names only on a
+ * loopback address: it does not know the names by which other hosts reach it. */
 static bool checks_names(const struct net_server *s)
 {
 	const char *const *names = s->config.hosts;
@@ -75,7 +76,8 @@ static bool origin_allowed(const struct net_server *s, struct str origin, bool *
 	return *out_any || listed(s->config.cors_origins, origin);
 }
 
-/* The browser's own word comes first: behind a proxy our name is another than the page's. */
+/* Sec-Fetch-Site, which the browser sets, comes first: behind a proxy this server's name may differ
+ * from the page's. */
 static bool same_origin(const struct net_exchange *x, struct str origin, struct str authority)
 {
 	struct str site = net_header_find(&x->request, "sec-fetch-site");

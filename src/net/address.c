@@ -144,7 +144,7 @@ bool net_address_is_public(const char *text)
 	return others;
 }
 
-/* A socket file without a listener is left from a server that was killed. */
+/* Removes a socket file without a listener, left by a server that was killed. */
 static enum status remove_stale(const struct net_address *a, struct err *e)
 {
 	struct stat st;
@@ -195,7 +195,8 @@ enum status net_listen(
 			snprintf(out_text, out_size, "unix:%s", found[0].unix_path);
 		return s == OK ? OK : err_prefix(e, s, "listen on %s", text);
 	}
-	/* ":PORT" means both families where the host has both: IPv6 first, it takes IPv4 too. */
+	/* ":PORT" means both families where the host has both: IPv6 is tried first, as it accepts
+	 * IPv4 too. */
 	bool any = text[0] == ':';
 	for (int pass = any ? 0 : 1; pass < 2; pass++) {
 		for (size_t i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocking calls over a non-blocking socket and poll(), so that a timeout is one for the whole
- * call. A connection is kept while the peer lets us; a request that fails on a kept connection
+ * Blocking calls over a non-blocking socket and poll(), so that one timeout covers the whole call.
+ * A connection is kept as long as the peer allows it; a request that fails on a kept connection
  * before its answer began is tried once more on a new one, as the server may just have closed it.
  */
 #include "base/clock.h"
@@ -29,7 +29,7 @@ struct kept_header {
 struct net_client {
 	char *address;
 	char authority[256];
-	char host[256]; /* of it, as certificates name it */
+	char host[256]; /* host of the address, as in certificates */
 	int fd;
 	bool used;   /* a request was answered on this connection */
 	bool secure; /* https */
@@ -170,7 +170,7 @@ enum status net_client_header(
 		free(h.value);
 		return err_set(e, E_NOMEM, "header");
 	}
-	for (char *p = h.name; *p; p++) /* HTTP/2 has no others */
+	for (char *p = h.name; *p; p++) /* HTTP/2 has only lower case */
 		*p = (char)tolower((unsigned char)*p);
 	c->headers[c->header_count++] = h;
 	return OK;
@@ -187,8 +187,8 @@ void net_client_free(struct net_client *c)
 	free(c);
 }
 
-/* OK when one of `events` (or an error) is there, E_TIMEOUT when the client is no longer patient,
- * and E_CANCELED when its wake_fd can be read. */
+/* Waits for one of `events` or an error on `fd`. E_TIMEOUT: the deadline, or the client's patience,
+ * is over. E_CANCELED: its wake_fd became readable. */
 static enum status wait_for(
 	const struct net_client *c, int fd, short events, int64_t deadline_ns, struct err *e)
 {
@@ -263,7 +263,8 @@ static enum status ensure_connected(struct net_client *c, int64_t deadline_ns, s
 	c->used = false;
 	if (c->secure)
 		s = net_tls_connect(&c->trust, &c->identity, c->host, &c->tls, e);
-	/* Files that the user may mend: nothing that the request could help. */
+	/* The fault is in files on this host, not in the request: it may succeed once they are
+	 * mended. */
 	if (s == E_INVALID) {
 		s = E_UNAVAILABLE;
 		if (e)
@@ -283,7 +284,7 @@ static bool next_piece(struct net_client *c, struct str *out)
 	struct str piece;
 	if (!c->tls)
 		return http_client_output(c->http, out, 1) > 0;
-	/* The first read makes the client's hello; later ones do no harm. */
+	/* The first read makes OpenSSL send the client's hello; later ones do no harm. */
 	if (!net_tls_ready(c->tls))
 		(void)net_tls_read(c->tls, c->scratch, sizeof(c->scratch));
 	while (net_tls_ready(c->tls) && http_client_output(c->http, &piece, 1)) {
@@ -327,7 +328,7 @@ static enum status send_some(struct net_client *c, bool *out_left, struct err *e
 	return OK;
 }
 
-/* All that TLS has decrypted. */
+/* Passes on everything that TLS has decrypted. */
 static enum status take_plain(struct net_client *c, struct err *e)
 {
 	enum status s = OK;
@@ -360,13 +361,14 @@ static enum status receive_some(struct net_client *c, struct err *e)
 	return err_set(e, E_UNAVAILABLE, "receive from %s: %m", c->address);
 }
 
-/* Until the answer is whole. */
+/* Sends and receives until the answer is complete. */
 static enum status exchange(struct net_client *c, int64_t deadline_ns, struct err *e)
 {
 	for (;;) {
 		bool left;
 		enum status s = send_some(c, &left, e);
-		/* A server that refuses in the middle of a body has answered before it closed. */
+		/* Sending fails if a server refuses a request in the middle of its body; its answer
+		 * may have come already. */
 		if (s != OK) {
 			enum status received = receive_some(c, NULL);
 			return received == OK && http_client_done(c->http) ? OK : s;
@@ -386,7 +388,7 @@ struct call {
 	const struct http_header *headers;
 	size_t header_count;
 	struct str prefix, body;
-	http_more_fn *more; /* behind `body`; NULL: that is all */
+	http_more_fn *more; /* gives the bytes that follow `body`; NULL: none */
 	void *more_ctx;
 };
 
@@ -435,7 +437,8 @@ static int64_t deadline_of(int64_t timeout_ns)
 
 static enum status status_of_grpc(int code)
 {
-	/* Several of ours share a number; the first in the list that a caller can act on. */
+	/* Several values of enum status have the same gRPC code; this takes the one that a caller
+	 * can act on. */
 	switch (code) {
 	case 0:
 		return OK;
@@ -512,7 +515,7 @@ static enum status take_answer(struct net_client *c, struct buf *out, struct err
 	return buf_status(out);
 }
 
-/* What every call has: the body is the call's own. */
+/* The part common to all calls; `call` has the body. */
 static enum status run_grpc(struct net_client *c, const char *path, struct call call,
 	int64_t timeout_ns, struct buf *out, struct err *e)
 {
@@ -565,7 +568,7 @@ struct sending {
 	net_message_fn *next;
 	void *ctx;
 	struct buf prefix;
-	enum status status; /* of `next`, and what it said */
+	enum status status; /* the result of `next`, and its error */
 	struct err err;
 };
 
@@ -586,7 +589,8 @@ enum status net_client_send(struct net_client *c, const char *path, net_message_
 {
 	struct sending x = { .next = next, .ctx = ctx };
 	buf_init(&x.prefix, HTTP_GRPC_PREFIX_BYTES);
-	disconnect(c); /* a kept connection may be gone, and messages come once */
+	disconnect(c); /* a kept connection may be gone, and the messages of `next` cannot be sent
+			  again */
 	enum status s = run_grpc(c, path, (struct call){ .more = more_messages, .more_ctx = &x },
 		timeout_ns, out, e);
 	if (x.status != OK)

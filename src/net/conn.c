@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection: its descriptor (edge triggered, so `readable` and `writable` remember what epoll
- * said), its http_conn, and how long it has been in its phase. All in the loop's thread.
+ * reported), its http_conn, and the time since its phase began. It is used by the loop's thread
+ * only.
  *
- * Too slow is: no head within header_timeout; idle longer than idle_timeout; a body, or an answer,
- * that moved less than RATE_MIN on average in one stall_timeout. What came before does not count:
- * it lies in memory as long as the rest is waited for.
+ * A connection is too slow if its head takes longer than header_timeout, if it is idle longer than
+ * idle_timeout, or if a body or an answer moved less than RATE_MIN on average in one stall_timeout.
+ * Earlier, faster periods do not count: the bytes they brought stay in memory until the rest has
+ * come.
  */
 #include "net/conn.h"
 #include "base/clock.h"
@@ -25,7 +27,7 @@
 #include <errno.h>
 
 #define PIECES_MAX 16
-#define READS_MAX 16       /* at a time, before others have their turn */
+#define READS_MAX 16       /* in a row, before other connections have their turn */
 #define RATE_MIN_BYTES 512 /* a second */
 #define LINGER_NS (2 * NS_PER_SEC)
 #define HANDSHAKE_YOUNG_NS NS_PER_SEC
@@ -33,7 +35,7 @@
 #define KEEPALIVE_EVERY_S 15
 #define KEEPALIVE_TIMES 4
 
-/* A peer that has vanished without a word would hold a stream that waits for ever. */
+/* Detects a peer that vanished without closing: a stream that waits for it would never end. */
 static void keep_alive(int fd)
 {
 	int on = 1, idle_s = KEEPALIVE_IDLE_S, every_s = KEEPALIVE_EVERY_S, times = KEEPALIVE_TIMES;
@@ -125,7 +127,7 @@ void net_conn_open(struct net_server *s, int fd, const struct sockaddr_storage *
 	net_loop_look_at(s, c->phase_ns + s->config.header_timeout_ns);
 }
 
-/* Bytes that wait to go out, encrypted or not. */
+/* Bytes that wait to be sent, encrypted or not. */
 static size_t unsent_of(const struct net_conn *c)
 {
 	return http_conn_unsent(c->http) + (c->tls ? net_tls_output(c->tls).len : 0);
@@ -138,7 +140,7 @@ static void note_unsent(struct net_conn *c)
 	c->unsent = now;
 }
 
-/* As far as the socket takes it now. */
+/* Sends the TLS connection's last bytes, as far as the socket takes them now. */
 static void say_goodbye(struct net_conn *c)
 {
 	metric_add(&c->server->metrics.tls_failed, net_tls_failed(c->tls));
@@ -150,8 +152,8 @@ static void say_goodbye(struct net_conn *c)
 	c->tls = NULL;
 }
 
-/* Takes the connection apart. It may stand in the loop's list of those with more to do: then the
- * loop frees it. */
+/* Closes the connection and frees it. If it is in the loop's list of connections with more to do,
+ * the loop frees it. */
 void net_conn_close(struct net_conn *c)
 {
 	struct net_server *s = c->server;
@@ -164,8 +166,8 @@ void net_conn_close(struct net_conn *c)
 	http_conn_free(c->http);
 	c->http = NULL;
 	atomic_fetch_sub_explicit(&s->memory, c->unsent, memory_order_relaxed);
-	/* A child that is being started may hold the descriptor for a moment: closing it alone
-	 * would leave it in epoll, with a pointer to what is gone. */
+	/* A child process that is being started may have the descriptor for a moment. Closing alone
+	 * would then leave it in epoll, with a pointer to freed memory. */
 	(void)epoll_ctl(s->epoll_fd, EPOLL_CTL_DEL, c->fd, NULL);
 	close(c->fd);
 	*c->link = c->next;
@@ -187,7 +189,7 @@ static bool may_read(const struct net_conn *c)
 	return c->readable || (c->tls && net_tls_pending(c->tls));
 }
 
-/* What TLS has decrypted; false: nothing now. */
+/* Passes decrypted bytes on to http; false: there are none now. */
 static bool read_plain(struct net_conn *c)
 {
 	struct net_server *s = c->server;
@@ -214,7 +216,7 @@ static void take_bytes(struct net_conn *c, size_t len)
 	}
 }
 
-/* One read; false: nothing more to read now. */
+/* Reads once; false: nothing more to read now. */
 static bool conn_read(struct net_conn *c)
 {
 	struct net_server *s = c->server;
@@ -239,7 +241,7 @@ static bool conn_read(struct net_conn *c)
 	return false;
 }
 
-/* Output of http into TLS, as much as it takes. */
+/* Encrypts http's output, as much as TLS takes. */
 static void encrypt_some(struct net_conn *c)
 {
 	struct str piece;
@@ -260,7 +262,7 @@ static size_t gather_output(struct net_conn *c, struct str pieces[PIECES_MAX])
 	return pieces[0].len > 0;
 }
 
-/* One write; false: nothing to write, or no room. */
+/* Writes once; false: nothing to write, or the socket is full. */
 static bool conn_write(struct net_conn *c)
 {
 	struct net_server *s = c->server;
@@ -310,7 +312,7 @@ static void note_phase(struct net_conn *c)
 	}
 }
 
-/* A request that will never be whole. */
+/* Whether some request will never be complete. */
 static bool cut_short(const struct net_conn *c)
 {
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
@@ -391,7 +393,7 @@ static bool too_slow(int64_t since_ns, size_t bytes, int64_t now_ns)
 	return (double)bytes * (double)NS_PER_SEC < RATE_MIN_BYTES * (double)(now_ns - since_ns);
 }
 
-/* INT64_MAX: nothing is waited for. */
+/* When the request's body is late. INT64_MAX: no bytes of it are expected now. */
 static int64_t body_deadline(const struct net_conn *c, const struct net_exchange *x)
 {
 	if (x->whole || x->answered || x->paused || x->judging ||
@@ -400,7 +402,7 @@ static int64_t body_deadline(const struct net_conn *c, const struct net_exchange
 	return MIN(x->pace_ns + c->server->config.stall_timeout_ns, x->request.deadline_ns);
 }
 
-/* INT64_MAX: no output waits. */
+/* When the output has stalled too long. INT64_MAX: no output waits. */
 static int64_t stall_deadline(const struct net_conn *c)
 {
 	return c->stall_ns ? c->stall_ns + c->server->config.stall_timeout_ns : INT64_MAX;
@@ -423,8 +425,8 @@ static void renew_deadlines(struct net_conn *c, int64_t now_ns)
 	}
 }
 
-/* Output waits for the windows of streams, not for the socket: those streams are given up, and the
- * connection's others go on. */
+/* If output waits for the windows of streams, and not for the socket, only these streams are
+ * aborted; the others of the connection go on. */
 static bool abort_unread(struct net_conn *c, int64_t now_ns)
 {
 	int64_t old_ns = now_ns - c->server->config.stall_timeout_ns;
@@ -451,8 +453,8 @@ static bool abort_unread(struct net_conn *c, int64_t now_ns)
 	return any;
 }
 
-/* HTTP/2: an answer that is out while its request goes on would keep the stream's memory for as
- * long as the peer likes. INT64_MAX: the answer has not ended, or the request has. */
+/* When the rest of a request must have come after its answer was sent (HTTP/2): until then the
+ * stream takes memory. INT64_MAX: the answer is not sent completely, or the request is complete. */
 static int64_t rest_deadline(const struct net_conn *c, const struct net_exchange *x)
 {
 	if (!x->answered || x->whole || http_stream_request(x->stream)->version != HTTP_2 ||
@@ -484,7 +486,7 @@ int64_t net_conn_deadline(const struct net_conn *c)
 		break;
 	}
 	int64_t stall = stall_deadline(c);
-	/* Closing waits for the answer to be read. */
+	/* A connection that is closing waits until the peer has read the answer. */
 	at = c->stall_ns && c->phase == HTTP_CLOSING ? stall : MIN(at, stall);
 	for (const struct net_exchange *x = c->exchanges; x; x = x->next)
 		at = MIN(at, MIN(rest_deadline(c, x), MIN(body_deadline(c, x), turn_deadline(x))));

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One request and its answer: its memory, its references, and the ways in which it ends. What comes
- * in is incoming.c's, what a handler makes of it handler.c's.
+ * One request and its answer: its memory, its references, and the ways in which it ends. incoming.c
+ * receives the request, handler.c runs its handler.
  *
  * References: one of the stream (until on_close), one of a job (until delivered). `answered` guards
- * against a second answer: a refusal leaves the rest of the body to be dropped by http. What is
- * answered is written when the loop comes to the connection again, so nothing here frees it.
+ * against a second answer: a refusal leaves the rest of the body to be dropped by http. An answer
+ * is written when the loop comes to the connection again, so nothing in this file frees the
+ * connection.
  */
 #include "net/exchange.h"
 #include "base/clock.h"
@@ -159,7 +160,8 @@ void net_exchange_refuse_late(struct net_exchange *x, int64_t now_ns)
 	net_exchange_refuse(x, is_over ? 0 : 408, E_TIMEOUT, &e);
 }
 
-/* Frames that are whole; as text each piece is padded, which every client takes. */
+/* Writes complete frames. As text, each piece ends with padding of its own, which every client
+ * accepts. */
 static void write_frames(struct net_exchange *x, struct buf *frames)
 {
 	if (x->framing != NET_GRPC_WEB_TEXT || frames->len == 0) {
@@ -209,8 +211,9 @@ static void end_stream_answer(struct net_exchange *x)
 	net_exchange_account(x, 0);
 }
 
-/* Whether the answer is sent whole. REST and plain HTTP have no trailers, so a failure before the
- * first message gets a status of its own. A handler may also leave a plain answer whole. */
+/* Whether the answer is sent in one piece instead of as a stream. REST and plain HTTP have no
+ * trailers, so a failure before the first message becomes the HTTP status. A handler may also have
+ * left a plain answer in one piece. */
 static bool is_answered_at_once(const struct net_exchange *x, const struct net_stream_news *n)
 {
 	if (!n->finished || n->out.len || x->rpc_stream->begun)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The threads of handlers. A worker takes whole requests of its lane to their answers; the loop
- * does so itself for routes that never block. A streaming RPC has a thread of its own, which runs
- * the handler from the first message to the end of the answer and holds a reference for that long.
+ * The threads of handlers. A worker answers complete requests of its lane; the loop itself answers
+ * those of routes that never block. A streaming RPC has a thread of its own, which runs the handler
+ * from the first message to the end of the answer, with a reference of its own.
  */
 #include "net/handler.h"
 #include "base/clock.h"
@@ -61,7 +61,7 @@ void net_handler_run(struct net_exchange *x)
 	enum status s = decode(x, &e);
 	if (s == OK) {
 		x->route->fn(x->route->ctx, &x->request, &x->response);
-		/* A handler that gave up because exchange_gone() said so. */
+		/* The handler gave up because exchange_gone() returned true. */
 		if (x->response.status == E_CANCELED &&
 			x->request.deadline_ns < clock_monotonic_ns()) {
 			err_set(&e, E_TIMEOUT, "the deadline passed");
@@ -129,7 +129,7 @@ void net_workers_stop(struct net_lane *l)
 
 /* ---- streams ---- */
 
-/* All messages of a framing that sends them at once: from the body to frames. */
+/* Makes frames of the body, for framings that send all messages at once. */
 static enum status fill(struct net_stream *st, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf frames;

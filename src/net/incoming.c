@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request as it comes in, on the loop: on_head makes the exchange, chooses framing and route, and
- * refuses at once what can be refused by the head; on_data collects the body; on_end runs the
- * handler here (on_loop) or queues it for a worker; on_close lets go.
+ * Receives a request, in the loop's thread: on_head makes the exchange, chooses framing and route,
+ * and refuses at once what can be refused by the head; on_data collects the body; on_end runs the
+ * handler here (on_loop) or queues it for a worker; on_close drops the reference.
  */
 #include "net/incoming.h"
 #include "base/clock.h"
@@ -21,7 +21,7 @@
 static const char *const known_methods[] = { "GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS",
 	"PATCH" };
 
-/* An answer without a body, by the head alone. */
+/* Answers without a body, as soon as the head has come. */
 static void answer_bare(struct net_exchange *x, int http_status)
 {
 	x->response.http_status = http_status;
@@ -78,8 +78,8 @@ static void set_deadline(struct net_exchange *x)
 static bool check_type(struct net_exchange *x, const struct http_request *h)
 {
 	struct err e;
-	/* A call of one message is answered on HTTP/1.1, too, with trailers behind the last chunk:
-	 * profilecli asks so where there is no TLS. */
+	/* A unary gRPC call is answered on HTTP/1.1 too, with trailers after the last chunk:
+	 * profilecli sends such calls without TLS. */
 	if (x->framing == NET_GRPC &&
 		(h->version == HTTP_1_0 || (h->version != HTTP_2 && x->route->stream_fn))) {
 		err_set(&e, E_UNSUPPORTED, "gRPC needs HTTP/2; gRPC-Web and Connect do not");
@@ -116,7 +116,7 @@ static bool check_type(struct net_exchange *x, const struct http_request *h)
 	return true;
 }
 
-/* What a body may hold: a message, and what the framing puts around it. */
+/* The most bytes of a body: those of a message, and of the framing around it. */
 static size_t body_max(const struct net_exchange *x)
 {
 	size_t most = x->server->config.body_max;
@@ -194,7 +194,7 @@ static bool admit(struct net_exchange *x, const struct http_request *h)
 	return !x->answered;
 }
 
-/* By the head alone; false: it was answered. */
+/* Asks the guard, with the head only; false: the request was answered. */
 static bool guard_lets_in(struct net_exchange *x)
 {
 	const struct net_server_config *c = &x->server->config;
@@ -212,13 +212,13 @@ static bool guard_lets_in(struct net_exchange *x)
 	return false;
 }
 
-/* A request without a body that fills the memory: senders do not hold up queries. */
+/* A GET has no body that fills memory: it need not wait for senders. */
 static bool asks_only(const struct net_exchange *x)
 {
 	return str_eq(x->request.method, STR("GET"));
 }
 
-/* The head is right, and the guard lets it in. */
+/* Begins the body after the head and the guard's check. */
 static void begin_body(struct net_exchange *x, const struct http_request *h)
 {
 	struct net_server *server = x->server;
@@ -233,7 +233,7 @@ static void begin_body(struct net_exchange *x, const struct http_request *h)
 		net_pause(x);
 }
 
-/* To a worker, with a reference. */
+/* Queues the request for a worker, with a reference. */
 static void await_turn(struct net_exchange *x)
 {
 	struct net_server *s = x->server;
@@ -250,7 +250,7 @@ static void await_turn(struct net_exchange *x)
 	net_exchange_unref(x);
 }
 
-/* The guard has to be asked where it may block: a worker does so before the body is taken. */
+/* A guard that may block is asked by a worker, before the body is received. */
 static void judge(struct net_exchange *x)
 {
 	net_pause_judge(x);
@@ -303,8 +303,8 @@ static void on_head(void *ctx, struct http_stream *stream)
 
 /* ---- the body ---- */
 
-/* A body that began below the limit, or was slowed down above it, goes on until memory is a
- * multiple of the limit. One exchange always may. */
+/* Whether the other exchanges take several times the memory limit. Up to that, bodies that began
+ * below the limit or are slowed down go on. The favoured exchange always goes on. */
 static bool others_fill_memory(const struct net_exchange *x)
 {
 	size_t times = x->rpc_stream ? 2 : 4;
@@ -313,7 +313,8 @@ static bool others_fill_memory(const struct net_exchange *x)
 		       times * x->server->config.memory_max;
 }
 
-/* A message begins with its length. If that is too large, the message is not waited for. */
+/* A message begins with its length. If that is too large, the request is refused without waiting
+ * for the message. */
 static bool prefix_too_large(const struct net_exchange *x)
 {
 	const uint8_t *p = x->body.data;
@@ -358,8 +359,8 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 	if (!running)
 		return;
 	if (x->judging) {
-		/* No more than a window, or what was read with the head. Whether it is too much is
-		 * looked at when a worker has it no longer. */
+		/* These bytes are at most a window, or were read together with the head. Limits are
+		 * checked when the worker is done with the exchange. */
 		buf_put(&x->body, bytes, len);
 		net_exchange_account(x, x->body.len);
 		return;
@@ -368,7 +369,7 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		refuse_large(x);
 		return;
 	}
-	/* A body of known length gets its memory once. */
+	/* Memory for a body of known length is allocated once. */
 	int64_t expected = http_stream_request(stream)->content_length;
 	if (x->body.len == 0 && expected > (int64_t)len && (uint64_t)expected <= x->body.max &&
 		!buf_reserve(&x->body, (size_t)MIN(expected, (int64_t)1 << 20)))
@@ -384,7 +385,7 @@ static void on_data(void *ctx, struct http_stream *stream, const void *bytes, si
 		net_exchange_account(x, x->body.len);
 }
 
-/* The client's last message is here. */
+/* The client's last message has come. */
 static void end_stream(struct net_exchange *x)
 {
 	struct net_stream *st = x->rpc_stream;

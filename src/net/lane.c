@@ -3,8 +3,8 @@
  * Requests that wait for a worker, in the order in which they came. The tenant with the fewest
  * running requests goes first, so that one with many does not keep the others waiting.
  *
- * The lane owns a request in its list. A worker, or the loop when the request is late or its client
- * has gone, takes it out and then owns it and its reference.
+ * The lane owns a request in its list. A worker takes it out and then owns it and its reference;
+ * the loop does so when the request is late or its client has gone.
  */
 #include "net/lane.h"
 #include "base/hash.h"
@@ -33,8 +33,8 @@ void net_lane_deinit(struct net_lane *l)
 	pthread_cond_destroy(&l->changed);
 }
 
-/* The tenant that the guard has bound the sender to, else the tenant that its header names. While
- * the sender is not authenticated, its address: the header may say anything. */
+/* A hash of the tenant: the one to which the guard bound the sender, else the one in the request's
+ * header. Before authentication it is of the sender's address, as the header may say anything. */
 static uint64_t share_of(const struct net_exchange *x)
 {
 	const char *name = x->server->config.share_header;
@@ -63,7 +63,7 @@ bool net_lane_push(struct net_lane *l, struct net_exchange *x)
 	return room;
 }
 
-/* With the lock held, as what follows. */
+/* With the lock held, like the functions below. */
 static uint32_t running(const struct net_lane *l, uint64_t share)
 {
 	uint32_t n = 0;

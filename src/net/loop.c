@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One thread that waits in epoll: the listener, an eventfd (answers are ready, or stop), and the
- * connections. It sleeps until the nearest deadline of any connection, at most once a second, and
- * without connections for ever.
+ * connections. It sleeps until the nearest deadline of any connection, checks deadlines at most
+ * once a second, and sleeps for ever without connections.
  */
 #include "net/loop.h"
 #include "base/clock.h"
@@ -24,7 +24,7 @@
 #define ACCEPTS_MAX 64
 #define LOOK_MIN_NS NS_PER_SEC
 
-/* data.ptr of the two descriptors that are no connection */
+/* data.ptr of the two descriptors that are not connections */
 static char listener_tag, wake_tag;
 
 static void deliver_all(struct net_server *s)
@@ -81,7 +81,8 @@ static void accept_some(struct net_server *s)
 		if (errno == EINTR || errno == ECONNABORTED)
 			continue;
 		if (errno != EAGAIN) {
-			/* No descriptors or memory: the listener would wake us at once again. */
+			/* No descriptors or memory are left: the listener is switched off, since it
+			 * would wake the loop again at once. */
 			metric_add(&s->metrics.accept_failed, 1);
 			accept_on(s, false);
 			s->accept_again_ns = clock_monotonic_ns() + NS_PER_SEC;
@@ -100,7 +101,7 @@ static void close_late(struct net_conn *c)
 	bool answered = c->phase == HTTP_CLOSING && !c->stall_ns;
 	if (!answered)
 		metric_add(idle ? &s->metrics.idle_closed : &s->metrics.timeouts, 1);
-	/* An idle peer of HTTP/2 gets a GOAWAY. The others get nothing more. */
+	/* An idle peer of HTTP/2 gets a GOAWAY; others are closed without a message. */
 	if (idle)
 		http_conn_drain(c->http);
 	if (idle)
@@ -220,7 +221,7 @@ static void *loop_main(void *ctx)
 		deliver_all(s);
 		look_at_deadlines(s, clock_monotonic_ns());
 		run_again(s);
-		resume_paused(s); /* behind all that may end a request */
+		resume_paused(s); /* after everything that may end a request */
 		if (!s->accept_again_ns && !s->draining &&
 			s->conn_count < s->config.connections_max)
 			accept_on(s, true);

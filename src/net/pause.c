@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Senders that are faster than the store are slowed down: while bodies and answers take more than
- * memory_max, requests that have no worker yet stop. Of HTTP/2 the stream's window stays closed, of
- * HTTP/1 the socket is not read. The first of them is favoured and goes on all the same, so that
- * something always does; once a worker has it, it is the next one's turn. In the same way the body
- * of a request waits whose sender is not known yet.
+ * memory_max, requests that have no worker yet stop. In HTTP/2 the stream's window stays closed, in
+ * HTTP/1 the socket is not read. The first of these requests is favoured and goes on all the same,
+ * so that one always makes progress; when a worker has taken it, the next one is favoured. The body
+ * of a request whose sender is not authenticated yet waits in the same way.
  */
 #include "net/pause.h"
 #include "base/clock.h"
@@ -26,7 +26,7 @@ bool net_pause_is_pressed(const struct net_server *s)
 	return atomic_load(&s->memory) > 2 * s->config.memory_max;
 }
 
-/* Above twice the limit, requests that the workers have already come first. */
+/* Above twice the limit none is favoured until the workers have finished their requests. */
 static bool may_favour(const struct net_server *s)
 {
 	return !atomic_load(&s->favoured) && (!net_pause_is_pressed(s) || s->at_work == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What handlers ask of a request, and how they refuse one. */
+/* Functions for handlers: to read a request and to refuse it. */
 #include "net/net.h"
 #include "net/rpc.h"
 

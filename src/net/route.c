@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which route a request takes: the first whose path and method fit. Framing and route are chosen
- * together: JSON is Connect's on the path of an RPC, else REST or plain.
+ * together: JSON on the path of an RPC is Connect, elsewhere REST or plain.
  */
 #include "net/route.h"
 #include "net/state.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The framings of one unary call. gRPC: length-prefixed message, status in trailers, or in the
- * headers alone when there is no message. gRPC-Web: the same with the trailers as a last frame, as
- * text in base64. Connect: the bare message; errors are HTTP errors with a JSON body; streams have
- * gRPC's frames, in protobuf or JSON, and their end is a last frame in JSON.
+ * headers alone when there is no message. gRPC-Web: the same, but the trailers are a last frame;
+ * the text form is all of it in base64. Connect: the bare message; errors are HTTP errors with a
+ * JSON body; streams have gRPC's frames, in protobuf or JSON, and end with a frame in JSON.
  * Source: grpc/doc/PROTOCOL-HTTP2.md, PROTOCOL-WEB.md, connectrpc.com/docs/protocol.
  */
 #include "net/rpc.h"
@@ -13,10 +13,10 @@
 #include <stdio.h>
 #include <time.h>
 
-/* What deflate may need while it works, on bytes that do not compress. */
+/* The most that deflate needs for the compressed form of bytes that do not compress. */
 #define NET_COMPRESSED_MAX(len) ((len) + (len) / 8 + 1024)
 
-/* Of a frame in Connect's streams: the last one. */
+/* Flag of the last frame in a stream of Connect. */
 #define CONNECT_END 0x02
 
 /* ---- requests ---- */
@@ -49,7 +49,7 @@ enum net_framing net_framing_of(struct str content_type)
 	return NET_PLAIN;
 }
 
-/* An HTTP body by its Content-Encoding. */
+/* Decompresses an HTTP body as its Content-Encoding says. */
 static enum status decode_body(const struct http_request *r, struct str body, struct buf *scratch,
 	struct str *out, struct err *e)
 {
@@ -99,7 +99,7 @@ enum status net_rpc_decode(enum net_framing f, const struct http_request *r, str
 	if (s != OK)
 		return s;
 	if (scratch->len == 0) {
-		/* The message lies in `binary`, which is given up. */
+		/* The message lies in `binary`, which is freed. */
 		buf_str(scratch, message);
 		s = buf_status(scratch);
 		if (s != OK)
@@ -117,7 +117,7 @@ void net_answer_add(struct net_answer *a, struct str name, struct str value)
 		a->headers[a->header_count++] = (struct http_header){ name, value };
 }
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT", made once a second and thread. */
+/* Adds a header like "Sun, 06 Nov 1994 08:49:37 GMT"; each thread makes the text once a second. */
 static void put_date(struct net_answer *a)
 {
 	static __thread time_t made_for;
@@ -133,7 +133,8 @@ static void put_date(struct net_answer *a)
 	net_answer_add(a, STR("date"), str_of(a->date));
 }
 
-/* The handler's lines; names to lower case in place. A cut or malformed line ends them. */
+/* Adds the handler's header lines; their names become lower case in place. A truncated or malformed
+ * line ends them. */
 static void put_lines(struct net_answer *a, char *lines)
 {
 	char *p = lines;
@@ -166,7 +167,7 @@ static void compress_body(struct net_answer *a, const struct http_request *r)
 		return;
 	struct buf small;
 	buf_init(&small, NET_COMPRESSED_MAX(a->body.len));
-	/* Longer than the original, or no memory: then as it is. */
+	/* The compressed form is longer, or memory ran out: the body stays as it is. */
 	if (codec_gzip(a->body.data, a->body.len, NET_COMPRESS_LEVEL, &small) != OK ||
 		small.len >= a->body.len) {
 		buf_deinit(&small);
@@ -202,7 +203,7 @@ static void make_plain(
 		compress_body(a, r);
 }
 
-/* The sentence of a failure. */
+/* The error message of a failure. */
 static struct str message_of(const struct net_response *response)
 {
 	return str_of(response->message[0] ? response->message : status_text(response->status));
@@ -272,7 +273,7 @@ static void make_web(struct net_answer *a, bool text, struct net_response *respo
 	}
 }
 
-/* As grpc-gateway writes a status. */
+/* Writes an error in the form of grpc-gateway. */
 static void put_rest_error(struct buf *out, const struct net_response *response)
 {
 	buf_printf(out, "{\"code\":%d,\"message\":", status_grpc(response->status));
@@ -280,7 +281,8 @@ static void put_rest_error(struct buf *out, const struct net_response *response)
 	buf_cstr(out, ",\"details\":[]}");
 }
 
-/* Connect's clients send again after resource_exhausted, and what is over a limit stays so. */
+/* Connect's clients retry after resource_exhausted. A retry does not help a request that is over a
+ * limit. */
 static enum status connect_status(enum status s)
 {
 	return s == E_LIMIT ? E_INVALID : s == E_NOMEM ? E_QUOTA : s;
@@ -304,7 +306,7 @@ static void put_connect_error(struct buf *out, const struct net_response *respon
 	buf_cstr(out, "}");
 }
 
-/* EndStreamResponse: always, and last. */
+/* Writes the EndStreamResponse, which ends every stream. */
 static void put_connect_end(struct buf *out, const struct net_response *response)
 {
 	CLEANUP(buf_deinit) struct buf end;
@@ -386,7 +388,7 @@ void net_answer_end(struct net_answer *a, const struct net_response *response)
 		buf_str(&a->body, buf_view(&last));
 }
 
-/* Connect's errors name the code, those of REST (grpc-gateway's) its number. */
+/* Errors have the code's name in Connect, and its number in REST (grpc-gateway). */
 static void make_unary(
 	struct net_answer *a, const struct http_request *r, struct net_response *response)
 {
@@ -435,7 +437,7 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 		break;
 	case NET_CONNECT_STREAM:
 	case NET_CONNECT_STREAM_JSON:
-		/* Refused before it began. */
+		/* The stream was refused before it began. */
 		net_answer_add(a, STR("content-type"), connect_type(f));
 		put_connect_end(&a->body, response);
 		break;
@@ -448,7 +450,7 @@ void net_answer_make(struct net_answer *a, enum net_framing f, const struct http
 	buf_deinit(&response->body);
 	if (buf_status(&a->body) == OK)
 		return;
-	/* No memory for the framing: an answer without a body says so. */
+	/* No memory for the framing: answer without a body. */
 	buf_deinit(&a->body);
 	a->http_status = f == NET_PLAIN || f >= NET_CONNECT ? 500 : 200;
 	a->header_count = a->trailer_count = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Start and stop: listener, workers, loop; and down in the order loop (drains), queue, workers. */
+/* Starts the listener, the workers and the loop; stops the loop (which drains connections), the
+ * queue, and the workers, in this order. */
 #include "base/clock.h"
 #include "net/exchange.h"
 #include "net/handler.h"

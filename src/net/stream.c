@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A streaming RPC: its exchange, seen from two threads. The loop appends what arrives to `in` and
- * takes `out`; the handler's thread cuts messages off `in` and appends frames to `out`. Both hold
- * `lock` for that, and `changed` tells either way round.
+ * A streaming RPC: an exchange used by two threads. The loop appends received bytes to `in` and
+ * takes `out`; the handler's thread cuts messages off `in` and appends frames to `out`. Both do so
+ * with `lock` held, and signal `changed` to the other.
  *
- * Flow control: bytes leave the connection's window at once, and the stream's own window while less
- * than NET_STREAM_AHEAD_MAX of whole messages wait; what was held back (`held`) is opened when the
- * handler has taken some. So one slow handler stops its own client only, and a message may be
- * longer than a window. The handler that sends waits while `unsent` is too much.
+ * Flow control: the connection's window is opened again at once for received bytes, the stream's
+ * own window only while less than NET_STREAM_AHEAD_MAX of complete messages wait. The bytes held
+ * back (`held`) are opened when the handler has taken messages. So a slow handler stops only its
+ * own client, and a message may be longer than a window. A handler that sends waits while `unsent`
+ * is too large.
  *
- * The handler posts its exchange to the loop (as a unary one does once), with a reference for each
- * time; `posted` keeps it from standing in the loop's list twice.
+ * The handler posts its exchange to the loop each time it has sent something (a unary one does so
+ * once), with a reference each time; `posted` keeps it from being in the loop's list twice.
  */
 #include "net/stream.h"
 #include "base/clock.h"
@@ -63,7 +64,7 @@ static int64_t patience(const struct net_stream *st)
 	return __builtin_add_overflow(clock_monotonic_ns(), own, &at) ? INT64_MAX : at;
 }
 
-/* Waits for `changed` until the time; false: it has passed. */
+/* Waits for `changed`, at most until the time at_ns; false: it has passed. */
 static bool wait_until(struct net_stream *st, int64_t at_ns)
 {
 	if (at_ns == INT64_MAX) {
@@ -76,7 +77,7 @@ static bool wait_until(struct net_stream *st, int64_t at_ns)
 
 /* ---- the handler's side ---- */
 
-/* With the lock held: the loop has something to do. */
+/* With the lock held: tells the loop that there is something to do. */
 static void post(struct net_stream *st)
 {
 	if (st->posted || st->gone)
@@ -93,7 +94,7 @@ static enum status why_late(const struct net_stream *st, const char *what, struc
 	return err_set(e, E_TIMEOUT, "%s in time", what);
 }
 
-/* A whole frame off the front of `in`, into `message`. */
+/* Moves a complete frame from the front of `in` into `message`. */
 static struct http_grpc_frame take_frame(struct net_stream *st)
 {
 	struct str rest = str_sub(buf_view(&st->in), st->taken, st->in.len);
@@ -108,7 +109,7 @@ static struct http_grpc_frame take_frame(struct net_stream *st)
 	st->whole -= used;
 	if (st->taken == st->in.len) {
 		st->in.len = st->taken = 0;
-		/* The memory of the largest message is not kept for a stream's whole life. */
+		/* Frees the memory that a large message needed. */
 		if (st->in.cap > NET_STREAM_AHEAD_MAX) {
 			size_t max = st->in.max;
 			buf_deinit(&st->in);
@@ -124,7 +125,7 @@ static struct http_grpc_frame take_frame(struct net_stream *st)
 	return f;
 }
 
-/* Waits for a whole frame; with the lock held. *out_end: there will be none. */
+/* Waits for a complete frame; with the lock held. *out_end: the client's stream has ended. */
 static enum status await_frame(struct net_stream *st, bool *out_end, struct err *e)
 {
 	int64_t until = MIN(patience(st), st->x->request.deadline_ns);
@@ -150,7 +151,7 @@ static enum status await_frame(struct net_stream *st, bool *out_end, struct err 
 	}
 }
 
-/* The message in a frame, in protobuf. */
+/* The message of a frame as protobuf. */
 static enum status open_frame(
 	struct net_stream *st, const struct http_grpc_frame *f, struct str *out, struct err *e)
 {
@@ -192,7 +193,7 @@ enum status net_stream_receive(struct net_stream *st, struct str *out, bool *out
 	return OK;
 }
 
-/* A message as the framing has it. */
+/* Writes a message in the stream's framing. */
 static enum status make_piece(
 	struct net_stream *st, struct str message, struct buf *out, struct err *e)
 {
@@ -266,7 +267,7 @@ enum status net_stream_wait(struct net_stream *st, int64_t until_ns, struct err 
 	lock_take(&st->lock);
 	while (!st->gone && !st->stopping && clock_monotonic_ns() < until)
 		(void)wait_until(st, until);
-	/* HTTP/1.1 has no other sign of a client that has gone while an answer is made. */
+	/* With HTTP/1.1 only `hung_up` shows that the client has gone while an answer is made. */
 	if (st->gone || atomic_load_explicit(&st->x->hung_up, memory_order_relaxed))
 		s = err_set(e, E_CANCELED, "the client has gone");
 	else if (st->stopping)
@@ -287,7 +288,7 @@ void net_stream_finish(struct net_stream *st)
 
 /* ---- the loop's side ---- */
 
-/* Counts frames that have become whole. */
+/* Counts the frames that are complete now. */
 static void measure(struct net_stream *st)
 {
 	size_t most = st->x->server->config.body_max;
@@ -369,7 +370,7 @@ void net_stream_overload(struct net_stream *st)
 
 void net_stream_note_sent(struct net_stream *st, size_t unsent)
 {
-	/* Only the loop writes it: looking first without the lock is safe. */
+	/* Only the loop writes `unsent`, so the loop may read it without the lock. */
 	if (st->unsent == unsent)
 		return;
 	lock_take(&st->lock);

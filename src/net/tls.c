@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS over OpenSSL without sockets: ciphertext goes in and out through memory, so that http stays
- * free of I/O and the loop reads and writes as it does without. All in the loop's thread.
+ * TLS over OpenSSL without sockets: ciphertext goes in and out through memory, so that http does no
+ * I/O and the loop reads and writes the same way as without TLS. Everything runs in the loop's
+ * thread.
  *
- * Certificates are looked at again, at most once a second, when a connection comes: where a file
- * has changed the new pair is loaded, and kept only if it is whole; until then the old one serves.
+ * When a connection comes, the certificate files are checked for changes, at most once a second. If
+ * one has changed, the new pair is loaded, and used if certificate and key fit; until then the old
+ * pair is used.
  */
 #include "net/tls.h"
 #include "base/clock.h"
@@ -15,16 +17,16 @@
 #include <sys/stat.h>
 
 #define LOOK_NS NS_PER_SEC
-/* As Mozilla's "intermediate" (wiki.mozilla.org/Security/Server_Side_TLS): of TLS 1.2 what has
- * forward secrecy and authenticated encryption. The rest is also forbidden for HTTP/2 (RFC 9113,
+/* As Mozilla's "intermediate" (wiki.mozilla.org/Security/Server_Side_TLS): of TLS 1.2 only ciphers
+ * with forward secrecy and authenticated encryption. HTTP/2 forbids the others too (RFC 9113,
  * appendix A). */
 #define CIPHERS_12 "ECDHE+AESGCM:ECDHE+CHACHA20"
 #define GROUPS "X25519:P-256:P-384"
-#define OUT_HIGH_MAX                                                                \
-	((size_t)64 << 10) /* ciphertext that waits; beyond it nothing is encrypted \
+#define OUT_HIGH_MAX                                                                   \
+	((size_t)64 << 10) /* waiting ciphertext; above this nothing more is encrypted \
 			    */
 #define OUT_MAX ((size_t)1 << 20)
-#define PEM_BYTES_MAX ((size_t)8 << 20) /* of a file of a client's */
+#define PEM_BYTES_MAX ((size_t)8 << 20) /* of a file of certificates or a key for a client */
 
 struct stamp {
 	struct timespec time;
@@ -46,10 +48,10 @@ struct net_tls_conn {
 	BIO *made; /* ciphertext as OpenSSL made it */
 	struct buf out;
 	size_t out_at;
-	bool starved; /* nothing to decrypt until more comes */
+	bool starved; /* nothing can be decrypted until more bytes come */
 	bool ended;
 	bool failed;
-	bool fresh; /* not one byte yet */
+	bool fresh; /* no byte has come yet */
 	char why[120];
 };
 
@@ -110,13 +112,13 @@ static enum status load(const struct net_tls *t, SSL_CTX **out, struct err *e)
 	SSL_CTX_set_min_proto_version(ctx, t->tls13_only ? TLS1_3_VERSION : TLS1_2_VERSION);
 	SSL_CTX_set_options(ctx,
 		SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-	char groups[] = GROUPS; /* the macro casts const away, which clang refuses */
+	char groups[] = GROUPS; /* not const: the macro casts const away, which clang warns of */
 	bool ok = SSL_CTX_set_cipher_list(ctx, CIPHERS_12) == 1 &&
 		  SSL_CTX_set1_groups_list(ctx, groups) == 1;
 	SSL_CTX_set_mode(ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 				      SSL_MODE_RELEASE_BUFFERS);
 	SSL_CTX_set_alpn_select_cb(ctx, choose_alpn, NULL);
-	/* Sessions are told apart by this where clients' certificates are asked for. */
+	/* OpenSSL requires an id for sessions if clients' certificates are requested. */
 	SSL_CTX_set_session_id_context(ctx, (const unsigned char *)"firn", 4);
 	enum status s = ok ? fill(ctx, t, e) : fail(e, "TLS:", "ciphers and groups");
 	if (s == OK)
@@ -171,7 +173,8 @@ void net_tls_free(struct net_tls *t)
 	free(t);
 }
 
-/* A pair that is being written does not fit together: it is looked at again the next second. */
+/* While a pair is being written, certificate and key may not fit: it is tried again a second
+ * later. */
 static void look_again(struct net_tls *t, struct net_metrics *metrics)
 {
 	struct stamp now[3];
@@ -231,7 +234,7 @@ static enum status open_pem(const char *file, struct buf *bytes, BIO **out, stru
 	return *out ? OK : err_set(e, E_NOMEM, "%s", file);
 }
 
-/* All certificates of the file; an authority without any is none. */
+/* Adds all certificates of the file; a file without any is an error. */
 static enum status add_authorities(SSL_CTX *ctx, const char *file, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf bytes = { 0 };
@@ -247,7 +250,7 @@ static enum status add_authorities(SSL_CTX *ctx, const char *file, struct err *e
 	BIO_free(in);
 	if (s == OK && count == 0)
 		return fail(e, "certificate authority", file);
-	ERR_clear_error(); /* the end of the file is one */
+	ERR_clear_error(); /* the end of the file is an error in OpenSSL's queue */
 	return s;
 }
 
@@ -262,15 +265,15 @@ static enum status trust(SSL_CTX *ctx, const struct net_tls_trust *t, struct err
 	enum status s = add_authorities(ctx, t->ca_file, e);
 	if (s != OK)
 		return s;
-	/* It is enough that the server's own certificate is trusted, whatever its signer. */
+	/* A server's certificate that is trusted itself is enough; its signer need not be. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx), X509_V_FLAG_PARTIAL_CHAIN);
 	return OK;
 }
 
-/* The name that is asked for and, unless any will do, checked. */
+/* Sets the server name to send and, with `check`, to verify. */
 static bool expect_name(SSL *ssl, const char *host, bool check)
 {
-	/* An address is checked as one, and not sent as a name. */
+	/* An IP address is verified as an address, and not sent as a name. */
 	X509_VERIFY_PARAM *ours = X509_VERIFY_PARAM_new();
 	bool ip = ours && X509_VERIFY_PARAM_set1_ip_asc(ours, host) == 1;
 	X509_VERIFY_PARAM_free(ours);
@@ -285,7 +288,7 @@ static bool expect_name(SSL *ssl, const char *host, bool check)
 		  : SSL_set1_host(ssl, host) == 1;
 }
 
-/* The first is ours, those behind it lead to an authority. */
+/* The file's first certificate is the client's own; the others lead to an authority. */
 static enum status use_chain(SSL_CTX *ctx, const char *file, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf bytes = { 0 };
@@ -298,18 +301,18 @@ static enum status use_chain(SSL_CTX *ctx, const char *file, struct err *e)
 	bool good = x && SSL_CTX_use_certificate(ctx, x) == 1;
 	X509_free(x);
 	while (good && (x = PEM_read_bio_X509(in, NULL, NULL, NULL))) {
-		good = SSL_CTX_add0_chain_cert(ctx, x) == 1; /* it is the context's now */
+		good = SSL_CTX_add0_chain_cert(ctx, x) == 1; /* the context owns it now */
 		if (!good)
 			X509_free(x);
 	}
 	BIO_free(in);
 	if (!good)
 		return fail(e, "client's certificate", file);
-	ERR_clear_error(); /* the end of the file is one */
+	ERR_clear_error(); /* the end of the file is an error in OpenSSL's queue */
 	return OK;
 }
 
-/* No terminal is there to ask for one. */
+/* For keys with a password: nobody can be asked for it. */
 static int no_password(char *out, int size, int writing, void *ctx)
 {
 	(void)out;
@@ -417,7 +420,8 @@ bool net_tls_put(struct net_tls_conn *c, const void *bytes, size_t len)
 	if (c->failed)
 		return false;
 	if (c->fresh && len && *(const uint8_t *)bytes != 0x16) {
-		/* No handshake begins like this; a person with http:// is told so. */
+		/* The bytes do not begin a handshake; somebody who used http:// gets a readable
+		 * answer. */
 		buf_put(&c->out, refusal, sizeof(refusal) - 1);
 		c->failed = true;
 		return false;
@@ -522,7 +526,7 @@ void net_tls_sent(struct net_tls_conn *c, size_t len)
 	assert(c->out_at <= c->out.len);
 	if (c->out_at < c->out.len)
 		return;
-	/* An idle connection keeps no memory for it. */
+	/* An idle connection keeps no memory for output. */
 	buf_deinit(&c->out);
 	buf_init(&c->out, OUT_MAX);
 	c->out_at = 0;

@@ -2,10 +2,10 @@
 /*
  * RPCs in JSON: as Connect sends them (the body is the message), and as REST (grpc-gateway's
  * mapping: fields in the path, the rest in the query of a GET or in the body of a POST). Handlers
- * see and answer protobuf; the method's tables do the rest.
+ * get and return protobuf; the tables of the method translate it.
  *
- * Unknown fields: an error in Connect, so that a misspelt one is seen; passed over in REST, as
- * grpc-gateway does.
+ * Unknown fields are an error in Connect, so that a misspelt one is noticed, and ignored in REST,
+ * as in grpc-gateway.
  */
 #include "net/transcode.h"
 #include "net/state.h"
@@ -17,7 +17,7 @@ bool net_rest_fits(const char *pattern, struct str path, struct pb_param *out, s
 {
 	struct str want = str_of(pattern), wanted, part;
 	size_t n = 0;
-	/* The split below does not see a last slash. */
+	/* The loop below does not notice a trailing slash. */
 	if (str_ends(want, STR("/")) != str_ends(path, STR("/")))
 		return false;
 	for (;;) {
@@ -35,7 +35,7 @@ bool net_rest_fits(const char *pattern, struct str path, struct pb_param *out, s
 	return !want.len && !path.len;
 }
 
-/* The query's parameters behind those of the path. */
+/* Appends the query's parameters to those of the path. */
 static enum status gather(
 	struct str query, struct arena *a, struct pb_param *v, size_t *count, struct err *e)
 {
@@ -104,7 +104,7 @@ void net_json_answer(struct net_exchange *x)
 
 /* ---- streams: objects one behind the other ---- */
 
-/* Cut the next object off the front: up to the brace that closes it, whatever stands inside. */
+/* Cuts the next object off the front, up to its closing brace; braces in strings do not count. */
 static bool cut_object(struct str *in, struct str *out)
 {
 	size_t depth = 0, i = 0;

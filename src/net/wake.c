@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What others ask of the loop: to wake, to look at a deadline, to go on with a connection. */
+/* Requests to the loop: to wake up, to check a deadline, to go on with a connection. */
 #include "net/wake.h"
 #include "net/state.h"
 
@@ -25,7 +25,7 @@ void net_loop_wake(struct net_server *s)
 {
 	uint64_t one = 1;
 	ssize_t n = write(s->event_fd, &one, sizeof(one));
-	/* EAGAIN: the counter is full, so it is awake. */
+	/* EAGAIN: the counter is full, so the loop will wake up anyway. */
 	assert(n == sizeof(one) || errno == EAGAIN);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parent's half of a build: start the child with the files as descriptors, wait, believe
- * nothing it wrote before the table has passed every check, then rename it into place. posix_spawn,
- * not fork: the parent has threads.
+ * The parent's half of a build: it starts the child with the files as descriptors, waits, checks
+ * the whole table that the child wrote, and renames it into place. posix_spawn, not fork: the
+ * parent has threads.
  */
 #include "debuginfo/symtab/child.h"
 #include "debuginfo/symtab/table.h"
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define SENTENCE_MAX 200
-/* How often a waiting parent looks at limits->stop. */
+/* How often a waiting parent checks limits->stop. */
 #define STOP_LOOK_MS 50
 /* Our descriptors are moved above the numbers that the child's get. */
 #define SPAWN_FD_MIN 16
@@ -34,8 +34,8 @@ void debuginfo_limits_default(struct debuginfo_limits *l)
 }
 
 struct spawn {
-	int fds[5];   /* as the child's numbers; copies, -1: none */
-	int sentence; /* our end of the pipe */
+	int fds[5];   /* by the child's number: copies of the descriptors; -1: none */
+	int sentence; /* the parent's end of the pipe */
 	pid_t pid;
 };
 
@@ -101,7 +101,8 @@ static enum status start(
 	bool by_loader = os_self_loaded(own, beside);
 	if (!by_loader)
 		argv[3] = name;
-	/* Nothing of the parent's environment, which may hold secrets, but where libraries are. */
+	/* Of the parent's environment, which may contain secrets, the child gets only
+	 * LD_LIBRARY_PATH. */
 	char libraries[4096];
 	const char *path = getenv("LD_LIBRARY_PATH");
 	int n = snprintf(libraries, sizeof(libraries), "LD_LIBRARY_PATH=%s", path ? path : "");
@@ -115,14 +116,13 @@ static enum status start(
 		posix_spawn_file_actions_destroy(&actions);
 		return err_set(e, E_NOMEM, "posix_spawn");
 	}
-	/* The parent's threads may have signals blocked or ignored; the child wants none of that.
-	 */
+	/* The parent's threads may block or ignore signals; the child must not. */
 	sigset_t none, all;
 	sigemptyset(&none);
 	sigfillset(&all);
 	posix_spawnattr_setsigmask(&attr, &none);
 	posix_spawnattr_setsigdefault(&attr, &all);
-	posix_spawnattr_setpgroup(&attr, 0); /* Ctrl-C is for the parent */
+	posix_spawnattr_setpgroup(&attr, 0); /* so that Ctrl-C reaches the parent only */
 	posix_spawnattr_setflags(
 		&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
 	int rc = add_actions(&actions, p);
@@ -140,8 +140,8 @@ static enum status start(
 	return OK;
 }
 
-/* Reads the child's sentence until the child ends and so closes the pipe. False: stop came first.
- */
+/* Reads the child's error message until the child ends and so closes the pipe. False: stopped
+ * before. */
 static bool read_sentence(int fd, const atomic_bool *stop, char out[SENTENCE_MAX])
 {
 	size_t len = 0;
@@ -196,7 +196,7 @@ static enum status finish(struct spawn *p, const atomic_bool *stop, struct err *
 	bool ended = read_sentence(p->sentence, stop, sentence);
 	if (!ended)
 		kill(p->pid, SIGKILL);
-	/* Whatever it still wants to say is lost: it gets SIGPIPE, not a blocked write. */
+	/* Whatever the child still writes is lost: it gets SIGPIPE instead of blocking. */
 	fd_cleanup(&p->sentence);
 	p->sentence = -1;
 	int status = 0;
@@ -217,7 +217,7 @@ enum status debuginfo_child_run(const struct debuginfo_files *files, unsigned bi
 	return s == OK ? finish(&p, limits->stop, e) : s;
 }
 
-/* If a child fails over the DWARF, a second one reads only the symbols. */
+/* Runs the child; if it fails because of the DWARF, a second one reads only the symbols. */
 static enum status run_children(const struct debuginfo_files *files, int table,
 	const struct debuginfo_limits *limits, struct err *e)
 {

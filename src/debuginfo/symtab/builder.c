@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces come in from DWARF, unit by unit; symbols stand beside them. Settling sorts the pieces,
- * cuts what overlaps, lays the symbols under the holes, and joins neighbours that say the same.
- * What is left is written as docs/formats/symtab.md says: section by section, in one pass over
- * memory, the header last.
+ * Pieces come from DWARF, unit by unit; symbols are kept apart. Settling sorts the pieces, cuts
+ * overlaps, fills the holes with symbols, and joins equal neighbours. The result is written as
+ * docs/formats/symtab.md says: section by section, in one pass over memory, the header last.
  */
 #include "debuginfo/symtab/builder.h"
 
@@ -20,7 +19,7 @@
 
 /* A hole wider than this begins a new region. */
 #define HOLE_BYTES_MAX ((uint64_t)1 << 20)
-/* Ranges a bucket should hold. */
+/* Ranges that a bucket should have on average. */
 #define BUCKET_RANGES 4
 
 enum status debuginfo_builder_init(struct debuginfo_builder *b, uint64_t memory_bytes)
@@ -193,7 +192,7 @@ static int piece_cmp(const void *pa, const void *pb)
 	return a->end < b->end ? -1 : a->end > b->end;
 }
 
-/* The symbols between `from` and `to`, a hole of the pieces, appended to `out`. */
+/* Appends pieces for the symbols between `from` and `to`, a hole between pieces. */
 static enum status fill_hole(struct debuginfo_builder *b, uint64_t from, uint64_t to)
 {
 	for (size_t i = debuginfo_symbols_at(b, from);
@@ -218,7 +217,7 @@ enum status debuginfo_builder_settle(struct debuginfo_builder *b)
 {
 	if (b->pieces.len)
 		qsort(b->pieces.v, b->pieces.len, sizeof(*b->pieces.v), piece_cmp);
-	/* Take the sorted pieces out and add them again, with the holes between them filled. */
+	/* Takes the sorted pieces out and adds them again, with the holes between them filled. */
 	__typeof__(b->pieces) in = b->pieces;
 	memset(&b->pieces, 0, sizeof(b->pieces));
 	uint64_t at = 0;
@@ -259,7 +258,7 @@ static void layout_deinit(struct layout *l)
 	VEC_FREE(&l->string_offsets);
 }
 
-/* Close the last region: its end, its shift, its buckets. */
+/* Completes the last region: its end, its shift, its buckets. */
 static bool end_region(struct layout *l, uint64_t end)
 {
 	struct symtab_region *r = &l->regions.v[l->regions.len - 1];

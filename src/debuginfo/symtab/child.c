@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The child that reads hostile ELF and DWARF, and hostile code. It is this program, started again
- *with
+ * with
  *
- *	firn __symtab MEMORY_BYTES CPU_SECONDS OUTPUT_BYTES FILES
+ * 	firn __symtab MEMORY_BYTES CPU_SECONDS OUTPUT_BYTES FILES
  *
- * and descriptors: 0 the ELF file, 1 the table to write, 2 a pipe for one sentence, 3 the debug
- * file, 4 the alternative file (FILES has a bit for each that is there). It closes all others,
- * gives up priority and privileges, sets limits, and only then looks at a byte. Its exit status is
- * an `enum status`. For instructions (code.c) 0 is a piece of code and 1 its listing.
+ * and descriptors: 0 the ELF file, 1 the table to write, 2 a pipe for one error message, 3 the
+ * debug file, 4 the alternative file (FILES has a bit for each that exists). The child closes all
+ * other descriptors, gives up priority and privileges, sets limits, and only then reads a byte. Its
+ * exit status is an `enum status`. For instructions (code.c) descriptor 0 is a piece of code and 1
+ * its listing.
  */
 #include "debuginfo/symtab/child.h"
 #include "debuginfo/symtab/readers.h"
@@ -36,7 +37,7 @@ struct child {
 	unsigned files; /* bits */
 };
 
-static bool child_ready; /* debuginfo_child_main() was asked: the verb leads here */
+static bool child_ready; /* the program's main() has called debuginfo_child_main() */
 
 bool debuginfo_child_is_ready(void)
 {
@@ -80,7 +81,7 @@ static const int allowed[] = {
 	SCMP_SYS(sched_yield), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
 #if DEBUGINFO_SANITIZED
-	/* to print a report */
+	/* for the reports of sanitizers */
 	SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(gettid),
 	SCMP_SYS(getpid), SCMP_SYS(prctl), SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(tgkill),
 	SCMP_SYS(sched_getaffinity),
@@ -134,7 +135,7 @@ static enum status enter_sandbox(const struct child *c, struct err *e)
 		return err_os(e, "close_range");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	prctl(PR_SET_NAME, "firn-symtab");
-	/* A server that is nicer than that already stays so: turning back is a privilege. */
+	/* A server whose nice value is higher already keeps it: lowering it needs a privilege. */
 	if (getpriority(PRIO_PROCESS, 0) < NICE && setpriority(PRIO_PROCESS, 0, NICE) != 0)
 		return err_os(e, "setpriority");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
@@ -148,7 +149,7 @@ static bool is_there(const struct child *c, enum debuginfo_child_file bit)
 	return c->files & bit;
 }
 
-/* Everything with names, into the builder. The Elf handles stay open: symbols point into them. */
+/* Reads all names into the builder. The Elf handles stay open: symbols point into them. */
 static enum status read_all(const struct child *c, struct debuginfo_builder *b, struct err *e)
 {
 	elf_version(EV_CURRENT);
@@ -212,7 +213,7 @@ static enum status run(const struct child *c, struct err *e)
 	s = read_all(c, &b, e);
 	if (s == OK)
 		s = debuginfo_builder_write(&b, 1, c->limits.output_bytes, e);
-	return s; /* the process ends: nothing is given back */
+	return s; /* nothing is freed, as the process ends */
 }
 
 static bool parse(int argc, char **argv, struct child *out)

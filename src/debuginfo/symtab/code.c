@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a piece of code. Its bytes come from any user's program, so capstone reads them
- * in the child only. What goes there: u64 address, u32 machine, u32 zero, the bytes. What comes
- * back: a line "ADDRESS SIZE TEXT\n" for each instruction, numbers in hex, which the parent
- * believes only if addresses follow each other within the piece.
+ * Disassembles a piece of code. Its bytes are untrusted, so capstone reads them in the child only.
+ * Input: u64 address, u32 machine, u32 zero, the bytes. Output: a line "ADDRESS SIZE TEXT\n" for
+ * each instruction, numbers in hex; the parent checks that addresses follow each other within the
+ * piece.
  */
 #include "debuginfo/symtab/child.h"
 

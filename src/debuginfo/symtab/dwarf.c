@@ -2,13 +2,13 @@
 /*
  * DWARF by libdw, one compile unit after the other. Runs in the child only.
  *
- * A unit gives scopes (subprograms and inlined calls: which function, called where, within which
+ * A unit gives scopes (subprograms and inlined calls: the function, the call's place, the parent
  * scope), the address ranges of each, and rows of its line table. One sweep over the sorted ends of
  * ranges and rows turns them into pieces: the scope that began last and has not ended is the
- * innermost one. A scope's chain of parents is the tree of DIEs, not what happens to overlap.
+ * innermost one. The parents of a scope are those in the tree of DIEs, whichever ranges overlap.
  *
- * libdw never gives memory back before dwarf_end(), so it is begun anew every SESSION_BYTES_MAX of
- * heap: peak memory is that, plus one unit, plus what the table itself needs.
+ * libdw frees no memory before dwarf_end(), so a new session is begun every SESSION_BYTES_MAX of
+ * heap: peak memory is that, plus one unit, plus the table itself.
  */
 #include "debuginfo/symtab/readers.h"
 #include "debuginfo/symtab/symtab.h"
@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Heap that libdw may gather before it is begun anew. */
+/* Heap that libdw may use before a new session is begun. */
 #define SESSION_BYTES_MAX ((uint64_t)64 << 20)
 /* Compile units of one file. */
 #define UNITS_MAX (1u << 22)
@@ -35,7 +35,7 @@ struct scope {
 	uint32_t call_line;
 	uint32_t parent;    /* scope, or NO_SCOPE */
 	uint32_t depth;     /* of inlining */
-	uint32_t leaf_file; /* the file of the node below, 0: none made yet */
+	uint32_t leaf_file; /* the file of leaf_node, 0: no node made yet */
 	uint32_t leaf_node;
 };
 
@@ -61,19 +61,19 @@ struct dwarf_reader {
 	struct debuginfo_builder *b;
 	const struct debuginfo_dwarf_limits *limits;
 	Dwarf *dw;
-	jmp_buf out_of_memory; /* libdw does not return from its own */
-	/* of the unit at hand */
+	jmp_buf out_of_memory; /* where to go on when libdw is out of memory */
+	/* of the unit being read */
 	VEC(struct scope) scopes;
 	VEC(struct interval) intervals;
 	VEC(struct row) rows;
-	VEC(struct debuginfo_span) unit; /* the addresses of the unit itself; empty: not said */
+	VEC(struct debuginfo_span) unit; /* the addresses of the unit itself; empty: unknown */
 	VEC(uint64_t) points;
 	VEC(uint32_t) open;  /* intervals */
-	VEC(uint32_t) files; /* DWARF's file number -> string, UINT32_MAX: not asked yet */
+	VEC(uint32_t) files; /* by DWARF's file number: string, UINT32_MAX: not looked up yet */
 	VEC(struct function_key) keys;
 	struct map key_index; /* of keys */
-	bool is_c;            /* C or assembly: symbols are names */
-	const char *folder;   /* that the unit was compiled in; NULL: not said */
+	bool is_c;            /* C or assembly: symbols are the names */
+	const char *folder;   /* the unit's compilation directory; NULL: unknown */
 	Dwarf_Files *file_table;
 	size_t file_count;
 	enum status status;
@@ -120,7 +120,7 @@ static bool key_equal(const void *ctx, uint32_t value, const void *key)
 	return r->keys.v[value].die == *(const Dwarf_Off *)key;
 }
 
-/* C++ and Rust, D, Swift: names that say more than DWARF's bare ones. */
+/* Mangled names of C++, Rust, D and Swift, which say more than DWARF's bare names. */
 static bool is_mangled(const char *name)
 {
 	static const char *const prefixes[] = { "_Z", "_R", "_D", "$s", "_$s" };
@@ -130,14 +130,16 @@ static bool is_mangled(const char *name)
 	return false;
 }
 
-/* A name with its modules or its class, where DWARF has the bare one beside it: "load" in Zig's
- * "debug.ElfFile.load", "run" in Crystal's "*Fiber#run<Fiber>:Nil". Empty: it is not one. */
+/* The name with its modules or class, if the linkage name is such a form of DWARF's bare name:
+ * "debug.ElfFile.load" for "load" (Zig), "Fiber#run" for "run" from "*Fiber#run<Fiber>:Nil"
+ * (Crystal). Empty: it is not. */
 static struct str qualified_name(const char *name, const char *bare)
 {
 	size_t len = bare ? strlen(bare) : 0;
 	const char *at = len ? strstr(name, bare) : NULL;
 	for (; at; at = strstr(at + 1, bare))
-		/* Behind it: parameters, a type, or nothing, which strchr() finds as well. */
+		/* The name is followed by parameters, a type, or its end, which strchr() finds as
+		 * well. */
 		if (at > name && strchr(".#:", at[-1]) && strchr("<:(", at[len])) {
 			name += name[0] == '*';
 			return str_make(name, (size_t)(at - name) + len);
@@ -145,9 +147,9 @@ static struct str qualified_name(const char *name, const char *bare)
 	return str_make(NULL, 0);
 }
 
-/* The symbol of a function that begins here, where it says more than DWARF's bare name: a mangled
- * one has the scopes ("operator()"), an exported one is what callers call it ("malloc" for
- * "__GI___libc_malloc"). Not ".isra.0" and the like: those are local. */
+/* The symbol of the function that begins at `start`, if it says more than DWARF's bare name: a
+ * mangled symbol has the scopes (of "operator()"), an exported one is the name that callers use
+ * ("malloc" for "__GI___libc_malloc"). Local symbols like "f.isra.0" are not taken. */
 static struct str symbol_name(const struct dwarf_reader *r, uint64_t start, const char *bare)
 {
 	size_t i = start ? debuginfo_symbols_at(r->b, start) : r->b->symbols.len;
@@ -167,8 +169,8 @@ static const char *folder_of(Dwarf_Die *cu)
 	return dwarf_attr(cu, DW_AT_comp_dir, &attr) ? dwarf_formstring(&attr) : NULL;
 }
 
-/* A file's path, whole: of the unit that is read, or of the one of `die` (inlined code of others).
- */
+/* A file's full path. It is relative to the directory of the unit being read, or of the unit of
+ * `die` (for code inlined from another unit). */
 static enum status path_text(
 	struct dwarf_reader *r, const char *path, Dwarf_Die *die, uint32_t *out)
 {
@@ -182,13 +184,13 @@ static enum status path_text(
 	return debuginfo_builder_text(r->b, path, out);
 }
 
-/* Of a function that begins at `start`, 0 for an inlined call. */
+/* The name of a function that begins at `start`, 0 for an inlined call. */
 static struct str function_name(const struct dwarf_reader *r, Dwarf_Die *die, uint64_t start)
 {
 	const char *linkage = linkage_name(die), *bare = dwarf_diename(die);
 	if (linkage && is_mangled(linkage))
 		return str_of(linkage);
-	/* Another linkage name is what an asm label made of it: "__GI_setegid". */
+	/* Other linkage names come from asm labels: "__GI_setegid". */
 	struct str name = linkage ? qualified_name(linkage, bare) : str_make(NULL, 0);
 	if (name.len == 0)
 		name = symbol_name(r, start, bare);
@@ -210,8 +212,8 @@ static bool make_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start
 	       !failed(r, debuginfo_builder_function(r->b, f, out));
 }
 
-/* The function of a subprogram or inlined call; `start` is 0 for the latter. Kept by the DIE that
- * has the name: hundreds of inlined calls share one. */
+/* The function of a subprogram or of an inlined call (`start` is 0 then). Functions are found by
+ * the DIE that has the name: hundreds of inlined calls share one. */
 static bool find_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start, uint32_t *out)
 {
 	if (start)
@@ -220,8 +222,8 @@ static bool find_function(struct dwarf_reader *r, Dwarf_Die *die, uint64_t start
 	Dwarf_Die origin = *die;
 	if (dwarf_attr(die, DW_AT_abstract_origin, &attr) && !dwarf_formref_die(&attr, &origin))
 		origin = *die;
-	/* An alternative file's DIEs have offsets of their own: told apart by the unit's pointer.
-	 */
+	/* DIEs of an alternative file have offsets of their own: the unit's pointer makes the key
+	 * unique. */
 	Dwarf_Off key = dwarf_dieoffset(&origin) ^ ((Dwarf_Off)(uintptr_t)origin.cu << 20);
 	uint32_t at = map_find(&r->key_index, hash_u64(key), key_equal, r, &key);
 	if (at != MAP_NONE) {
@@ -264,7 +266,8 @@ static bool call_site(struct dwarf_reader *r, Dwarf_Die *die, struct scope *s)
 	return true;
 }
 
-/* The ranges of a subprogram or inlined call. *out is its scope, `parent` when it has no code. */
+/* Adds the ranges of a subprogram or inlined call. *out is its scope, or `parent` if it has no
+ * code. */
 static bool add_scope(
 	struct dwarf_reader *r, Dwarf_Die *die, bool inlined, uint32_t parent, uint32_t *out)
 {
@@ -322,8 +325,8 @@ static bool holds_scopes(int tag)
 	}
 }
 
-/* A function that says nothing of code: it was inlined wherever it is called. Types in it may have
- * functions with code all the same, its lambdas. */
+/* Whether the function has no code of its own: it was inlined wherever it is called. Types within
+ * it may have functions with code: its lambdas. */
 static bool is_abstract(Dwarf_Die *die)
 {
 	return !dwarf_hasattr(die, DW_AT_low_pc) && !dwarf_hasattr(die, DW_AT_ranges);
@@ -367,8 +370,8 @@ static bool read_unit_spans(struct dwarf_reader *r, Dwarf_Die *cu)
 	return true;
 }
 
-/* Rows may stand at the very end of a sequence, and libdw sorts them behind its end: such a row
- * would reach to whatever comes next. It is told by lying outside of the unit's own addresses. */
+/* Whether the row is code of the unit. libdw sorts rows at the very end of a sequence behind its
+ * end; such a row would reach up to the next sequence. Its address is not one of the unit's. */
 static bool row_counts(const struct dwarf_reader *r, uint64_t addr)
 {
 	return debuginfo_builder_code(r->b, addr) &&
@@ -380,7 +383,7 @@ static bool read_rows(struct dwarf_reader *r, Dwarf_Die *cu)
 	Dwarf_Lines *lines = NULL;
 	size_t count = 0;
 	if (dwarf_getsrclines(cu, &lines, &count) != 0)
-		return true; /* a unit without lines, or damaged ones: its functions stay */
+		return true; /* the unit has no lines, or damaged ones: its functions are kept */
 	if (!VEC_RESERVE(&r->rows, count))
 		return !failed(r, E_NOMEM);
 	const char *last = NULL;
@@ -414,8 +417,8 @@ static int interval_cmp(const void *pa, const void *pb)
 	const struct interval *a = pa, *b = pb;
 	if (a->start != b->start)
 		return a->start < b->start ? -1 : 1;
-	/* The order of the DIEs is outer before inner; the longer one first makes folded copies
-	 * nest. */
+	/* DIEs are ordered outer before inner. Of folded copies of a function the longer comes
+	 * first, so that they nest. */
 	return a->order < b->order ? -1 : a->order > b->order;
 }
 
@@ -425,7 +428,7 @@ static int u64_cmp(const void *pa, const void *pb)
 	return a < b ? -1 : a > b;
 }
 
-/* Node of a scope whose lines are in `file`. Recursion is bounded by the depth of inlining. */
+/* The node of a scope with lines in `file`. Recursion is bounded by the depth of inlining. */
 static bool scope_node(struct dwarf_reader *r, uint32_t id, uint32_t file, uint32_t *out)
 {
 	struct scope *s = &r->scopes.v[id];
@@ -446,7 +449,7 @@ static bool scope_node(struct dwarf_reader *r, uint32_t id, uint32_t file, uint3
 	return true;
 }
 
-/* Rows without a scope: assembly. The symbols have the names. */
+/* Adds rows without a scope, which are assembly: symbols give the names. */
 static bool add_rows_only(struct dwarf_reader *r, uint64_t start, uint64_t end, struct row row)
 {
 	struct debuginfo_builder *b = r->b;
@@ -472,7 +475,7 @@ static bool add_piece(
 	if (scope == NO_SCOPE)
 		return row.file == 0 || add_rows_only(r, start, end, row);
 	if (r->scopes.v[scope].function == 0)
-		return true; /* nameless: the symbol is better */
+		return true; /* without a name: the symbol is better */
 	struct debuginfo_piece p = { start, end, 0, row.line };
 	return scope_node(r, scope, row.file, &p.node) &&
 	       !failed(r, debuginfo_builder_add(r->b, p));
@@ -598,13 +601,13 @@ static bool read_session(struct dwarf_reader *r, uint32_t first, uint32_t *out_n
 	return true;
 }
 
-/* The file's pages that this process has looked at so far; they stay in the page cache. */
+/* Unmaps the file's pages that this process has read; they stay in the page cache. */
 static void drop_file_pages(Elf *elf)
 {
 	size_t size;
 	char *p = elf_rawfile(elf, &size);
-	/* libelf maps from the file's beginning, read-only; memory of another kind is not page
-	 * aligned, or refuses. */
+	/* libelf maps the file from its beginning, read-only. If it has read it into memory
+	 * instead, the address is not page aligned, or madvise() fails. */
 	if (p && (uintptr_t)p % (uintptr_t)sysconf(_SC_PAGESIZE) == 0)
 		madvise(p, size, MADV_DONTNEED);
 }
@@ -614,7 +617,7 @@ static void read_all(struct dwarf_reader *r, Elf *elf, Dwarf *alt)
 	volatile uint32_t next = 0;
 	if (setjmp(r->out_of_memory)) {
 		r->b->flags |= SYMTAB_DWARF_CUT;
-		return; /* what libdw holds is given back with the process */
+		return; /* libdw's memory is freed when the process ends */
 	}
 	current = r;
 	for (bool more = true; more && next < UNITS_MAX;) {
@@ -688,7 +691,8 @@ void debuginfo_read_dwarf(struct debuginfo_builder *b, Elf *elf, Elf *alt,
 		dwarf_end(alt_dw);
 	if (r.damaged)
 		b->flags |= SYMTAB_DWARF_DAMAGED;
-	/* A table that finds no memory is cut like libdw's: what is there is consistent. */
+	/* Out of memory for the table: it is cut as if libdw had run out, and what it has is
+	 * consistent. */
 	if (r.status == E_NOMEM || r.status == E_LIMIT)
 		b->flags |= SYMTAB_DWARF_CUT;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where functions begin and end in a stripped file: .eh_frame_hdr has a sorted table of them, and
- * of their entries in .eh_frame, for unwinding. They have no names, but all addresses of one
- * function become one frame, "+0x…", in place of thousands. Runs in the child only. Source: Linux
+ * Finds where functions begin and end in a stripped file: .eh_frame_hdr has a sorted table of
+ * functions and of their entries in .eh_frame, for unwinding. It has no names, but with it all
+ * addresses of one function become one frame, "+0x…". Runs in the child only. Source: Linux
  * Standard Base, Core, 10.6 "Exception frames".
  */
 #include "debuginfo/symtab/readers.h"
@@ -22,7 +22,8 @@ struct section {
 };
 
 /* The size of the function at `start`, from its entry (FDE): length u32, CIE u32, beginning i32
- * relative to itself, size u32. Another encoding does not give `start`, and so is noticed. */
+ * relative to itself, size u32. With another encoding the begin would not equal `start`, so that is
+ * noticed. */
 static uint64_t function_size(const struct section *frames, uint64_t entry, uint64_t start)
 {
 	struct reader r = reader_over(frames->bytes, frames->len);

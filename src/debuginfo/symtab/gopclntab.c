@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clang-format off */
 /*
- * Go's .gopclntab: names, files and lines of a Go program, there also when it is stripped.
- * Functions that Go inlined are not told apart (their lines are right, the function is the outer
+ * Go's .gopclntab: names, files and lines of a Go program, which stripping does not remove. Calls
+ * that Go inlined are not separate functions here (their lines are right, the function is the outer
  * one). Runs in the child only. Versions: Go 1.18 and 1.20 on.
  *
- *	header          magic u32, 0 0, quantum u8, pointer size u8, then one pointer each: functions,
- *	                files, text start, and offsets of names, units, files, pc tables, functions
- *	function table  {entry u32 from text start, offset of struct u32} …, one entry more at the end
- *	struct          entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, unit, start line
- *	                (1.20)
- *	pc table        pairs of varints (zigzag of value, pc / quantum) until a value of 0, from -1
+ * 	header          magic u32, 0 0, quantum u8, pointer size u8, then one pointer each: functions,
+ * 	                files, text start, and offsets of names, units, files, pc tables, functions
+ * 	function table  {entry u32 from text start, offset of struct u32} …, one entry more at the end
+ * 	struct          entry, name, args, deferreturn, pcsp, pcfile, pcln, npcdata, unit, start line
+ * 	                (1.20)
+ * 	pc table        pairs of varints (zigzag of value, pc / quantum) until a value of 0, from -1
  *
  * Source: Go, src/runtime/symtab.go (pcHeader, _func), src/internal/abi/symtab.go,
  * src/debug/gosym/pclntab.go.
@@ -23,7 +23,7 @@
 #define MAGIC_1_18 0xfffffff0
 #define MAGIC_1_20 0xfffffff1
 #define FUNCTIONS_MAX (1u << 24)
-/* Steps of all pc tables together, against tables that refer to one another's bytes. */
+/* The most steps through all pc tables together, against files in which many tables share bytes. */
 #define STEPS_MAX (1u << 27)
 
 struct pclntab {
@@ -38,7 +38,7 @@ struct pclntab {
 	uint64_t steps;
 };
 
-/* A pc table: `value` holds for addresses below `end`, relative to the function. */
+/* A position in a pc table: `value` holds for addresses below `end`, relative to the function. */
 struct walk {
 	struct reader r;
 	uint32_t quantum;
@@ -57,7 +57,7 @@ static struct reader at(const struct pclntab *t, uint64_t offset)
 	return r;
 }
 
-/* base + index * 4 is in the file? Then the u32 there. */
+/* The u32 at base + index * 4; false: it is outside of the file. */
 static bool u32_at(const struct pclntab *t, uint64_t base, uint64_t index, uint32_t *out)
 {
 	struct reader r = at(t, base + index * 4);
@@ -162,7 +162,7 @@ static enum status add_function(struct pclntab *t, uint64_t start, uint64_t end,
 		sf.line = reader_u32(&r);
 	const char *text = text_at(t, t->names, name);
 	if (r.failed || !text || !code || end <= start)
-		return OK; /* this one costs its own name */
+		return OK; /* a damaged entry costs only its own name */
 	f.end = MIN(end, code->end);
 	enum status s = debuginfo_builder_text(t->b, text, &sf.name);
 	if (s == OK)
@@ -188,10 +188,10 @@ static enum status add_functions(struct pclntab *t)
 	return OK;
 }
 
-/* Where the text begins: the header says so up to Go 1.25, the runtime's moduledata always. That is
- * found by its first two words, which point to the header and to the names. A position independent
- * program has its pointers in relocations. A debug file may have neither: the text is the section
- * of that name then, unless a C compiler's own code lies before it. */
+/* Where the text begins. The header says so up to Go 1.25, the runtime's moduledata in all
+ * versions. It is found by its first two words, which point to the header and to the names; in a
+ * position independent program these are relocations. A debug file may have neither: then the text
+ * is taken to begin with section .text, unless C code lies before Go's. */
 #define MODULE_NAMES 8       /* offset of the second word */
 #define MODULE_TEXT (22 * 8) /* pcHeader, six slices, findfunctab, minpc, maxpc, text */
 

@@ -13,7 +13,7 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-/* An opcode with its length: 0, the length, and so many bytes. */
+/* Bytes of one opcode without effect: a 0, its length, and that many bytes. */
 #define PAD_MAX (2 + 127)
 #define PAD_MIN 3
 
@@ -30,7 +30,8 @@ static void write_pads(uint8_t *at, size_t len)
 	}
 }
 
-/* An extended opcode; its 0 was read at `start`. 1: it is (NULL: would be) replaced. */
+/* Reads an extended opcode, whose 0 is at `start`. Returns 1 if it was replaced, or would be (bytes
+ * NULL). */
 static size_t read_extended(struct reader *r, uint8_t *bytes, size_t start)
 {
 	uint64_t len = reader_uleb(r);
@@ -49,7 +50,7 @@ static size_t read_extended(struct reader *r, uint8_t *bytes, size_t start)
 	return 1;
 }
 
-/* One unit, of `bytes`, which may be NULL. Returns how many opcodes are replaced. */
+/* Replaces the opcodes of one unit in `bytes`; NULL: only counts them. Returns their number. */
 static size_t read_program(struct reader *r, uint8_t *bytes, bool wide)
 {
 	const uint8_t *lengths;
@@ -57,7 +58,7 @@ static size_t read_program(struct reader *r, uint8_t *bytes, bool wide)
 	reader_skip(r, version >= 5 ? 2 : 0); /* sizes of addresses and segments */
 	uint64_t header = wide ? reader_u64(r) : reader_u32(r);
 	size_t begin = reader_offset(r), left = reader_left(r);
-	reader_skip(r, version >= 4 ? 5 : 4); /* the line's and the instruction's steps */
+	reader_skip(r, version >= 4 ? 5 : 4); /* lengths of instructions and steps of lines */
 	uint8_t base = reader_u8(r);
 	lengths = reader_bytes(r, base ? base - 1 : 0);
 	if (r->failed || version < 2 || version > 5 || header > left)
@@ -78,7 +79,7 @@ static size_t read_program(struct reader *r, uint8_t *bytes, bool wide)
 	return count;
 }
 
-/* `to`: the same bytes, which may be written, or NULL. */
+/* Replaces the opcodes of all units; `to`: a copy of the bytes to change, or NULL to count only. */
 static size_t replace_all(const uint8_t *from, size_t len, uint8_t *to)
 {
 	size_t count = 0;
@@ -114,11 +115,11 @@ enum status debuginfo_repair_lines(Elf *elf)
 		if (!raw || !raw->d_buf || !data || data->d_size != raw->d_size ||
 			replace_all(raw->d_buf, raw->d_size, NULL) == 0)
 			return OK;
-		uint8_t *copy = malloc(raw->d_size); /* the child's, to its end */
+		uint8_t *copy = malloc(raw->d_size); /* freed when the child ends */
 		if (!copy)
 			return E_NOMEM;
 		memcpy(copy, raw->d_buf, raw->d_size);
-		/* It is read ahead of what is written. */
+		/* Reading is ahead of writing, so one buffer does for both. */
 		(void)replace_all(copy, raw->d_size, copy);
 		raw->d_buf = data->d_buf = copy;
 		return OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a piece of code: the parent's half. The child's listing is believed only if it is
+ * Instructions of a piece of code: the parent's half. It accepts the child's listing only if it is
  * printable and its addresses follow each other within the piece.
  */
 #include "debuginfo/symtab/child.h"
@@ -78,7 +78,7 @@ enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf 
 	if (piece < 0 || listing < 0)
 		return err_os(e, "memory for instructions");
 	const struct debuginfo_files files = { piece, -1, -1 };
-	/* At least a byte each. */
+	/* Each instruction has at least one byte. */
 	struct debuginfo_instruction *v =
 		ARENA_ARRAY(a, struct debuginfo_instruction, code->bytes.len + 1);
 	if (!v)

@@ -51,7 +51,7 @@ enum status debuginfo_read_minidebuginfo(
 	}
 	lzma_end(&stream);
 	if (rc != LZMA_STREAM_END)
-		return OK; /* damaged or a bomb: it costs its own names */
+		return OK; /* damaged, or a decompression bomb: only its own names are lost */
 	Elf *mini = elf_memory((char *)bytes->data, bytes->len);
 	if (!mini)
 		return OK;

@@ -30,7 +30,7 @@ static void slots_deinit(struct slots *s)
 	VEC_FREE(&s->v);
 }
 
-/* The symbols that relocations of the loader go by where their section names none: debug files of
+/* The dynamic symbols, for sections of relocations that name no symbol table: debug files of
  * Parca's agent lose sh_link. */
 static Elf_Scn *dynamic_symbols(Elf *elf)
 {
@@ -42,7 +42,7 @@ static Elf_Scn *dynamic_symbols(Elf *elf)
 	return NULL;
 }
 
-/* Relocations of one SHT_RELA section, with the names of their symbols. */
+/* Adds the relocations of one SHT_RELA section, with the names of their symbols. */
 static enum status add_relocations(struct slots *slots, Elf *elf, Elf_Scn *scn, const GElf_Shdr *sh)
 {
 	Elf_Data *data = elf_getdata(scn, NULL);
@@ -115,7 +115,7 @@ static enum status add_entry(
 	struct debuginfo_symbol sym = {
 		.start = addr,
 		.end = addr + size,
-		.name = strtab_get(&b->strings, id).p, /* the arena does not move it */
+		.name = strtab_get(&b->strings, id).p, /* the arena never moves it */
 		.rank = UINT8_MAX,
 		.sized = true,
 		.typed = true,

@@ -2,10 +2,10 @@
 /*
  * Symbols of code, by libelf. Runs in the child only.
  *
- * Many symbols share or overlap addresses. settle() turns them into disjoint ranges: the best
- * symbol of each address is chosen (better()), unsized ones get an end, then one sweep with a stack
- * of open symbols gives each address to the innermost one, so that an outer function goes on behind
- * an inner one.
+ * Many symbols share or overlap addresses. debuginfo_symbols_settle() turns them into disjoint
+ * ranges: it chooses the best symbol of each address (better()) and gives unsized ones an end; then
+ * one sweep with a stack of open symbols assigns each address to the innermost symbol, so that an
+ * outer function continues after an inner one.
  */
 #include "debuginfo/symtab/readers.h"
 
@@ -27,7 +27,7 @@ static void join_code(struct debuginfo_builder *b)
 	qsort(b->code.v, b->code.len, sizeof(*b->code.v), debuginfo_span_cmp);
 	size_t n = 0;
 	for (size_t i = 1; i < b->code.len; i++) {
-		/* Only those that overlap: the end of a section ends a symbol. */
+		/* Only overlapping spans are joined: a symbol does not go beyond its section. */
 		if (b->code.v[i].start < b->code.v[n].end)
 			b->code.v[n].end = MAX(b->code.v[n].end, b->code.v[i].end);
 		else
@@ -85,7 +85,7 @@ static enum status add_unsized_code(struct debuginfo_builder *b, Elf *elf)
 			continue;
 		bool unsized = (sh.sh_flags & SHF_EXECINSTR) && sh.sh_type == SHT_NOBITS &&
 			       sh.sh_size == 0;
-		/* As spans: an empty one is where another section begins. */
+		/* An empty span only marks where another section begins. */
 		struct debuginfo_span place = { sh.sh_addr, sh.sh_addr + unsized };
 		any |= unsized;
 		if (!VEC_PUSH(&places.v, place))
@@ -223,8 +223,8 @@ static size_t leading_underscores(const char *name)
 	return strspn(name, "_");
 }
 
-/* Without the rest of Crystal's "*Array(Int32)@Array(T)#push": linkers take that for a version, and
- * the dynamic symbol ends there. */
+/* The length up to the '@' in names like Crystal's "*Array(Int32)@Array(T)#push": linkers take the
+ * rest for a version, and the dynamic symbol ends there. */
 static size_t length_to_compare(const char *name)
 {
 	const char *at = strchr(name, '@');
@@ -259,7 +259,8 @@ static int symbol_cmp(const void *pa, const void *pb)
 	return better(a, b);
 }
 
-/* Keep the best of each address, and no label inside a sized function; give the others an end. */
+/* Keeps the best symbol of each address, drops labels inside a sized function, and gives symbols
+ * without a size an end. */
 static void choose(struct debuginfo_builder *b)
 {
 	struct debuginfo_symbol *v = b->symbols.v;
@@ -287,7 +288,8 @@ static void choose(struct debuginfo_builder *b)
 	}
 }
 
-/* The innermost symbols of the stack, from *at up to `to`; those that end before go. */
+/* Assigns the addresses from *at up to `to` to the innermost symbols of the stack; pops those that
+ * end before. */
 static bool emit_open(struct debuginfo_builder *b, const struct debuginfo_symbol *sorted,
 	uint32_t *stack, size_t *depth, uint64_t *at, uint64_t to)
 {

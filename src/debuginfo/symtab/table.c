@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A table up to this stays in memory as it was checked. */
+/* A table up to this size stays in memory after the check. */
 #define KEEP_BYTES_MAX ((size_t)1 << 20)
 
 static const struct {
@@ -85,7 +85,7 @@ static void set_sections(struct debuginfo_table *t)
 	t->string_count = (uint32_t)x[SYMTAB_STRING_OFFSETS].count - 1;
 }
 
-/* One region's starts and buckets; its extents are checked already. */
+/* Checks one region's starts and buckets; its extents are checked already. */
 static enum status check_region(
 	const struct debuginfo_table *t, const struct symtab_region *r, struct err *e)
 {
@@ -155,7 +155,7 @@ static enum status check_names(const struct debuginfo_table *t, struct err *e)
 	const uint32_t *off = t->string_offsets;
 	if (off[0] != 0 || off[t->string_count] != t->header->sections[SYMTAB_STRINGS].count)
 		return corrupt(e, SYMTAB_STRING_OFFSETS, off[0] != 0 ? 0 : t->string_count);
-	/* First that they rise: then the last one bounds all of them. */
+	/* Checks first that offsets rise: then the last one bounds all of them. */
 	for (uint32_t i = 0; i < t->string_count; i++)
 		if (off[i + 1] <= off[i])
 			return corrupt(e, SYMTAB_STRING_OFFSETS, i + 1);
@@ -205,7 +205,7 @@ enum status debuginfo_table_open_fd(
 		return err_set(e, E_CORRUPT, "%s: %lld bytes are no symbol table", name,
 			(long long)st.st_size);
 	size_t bytes = (size_t)st.st_size;
-	bool small = bytes <= KEEP_BYTES_MAX; /* its pages come all at once, not one by one */
+	bool small = bytes <= KEEP_BYTES_MAX; /* reads its pages at once, not one by one */
 	void *p = mmap(NULL, bytes, PROT_READ, MAP_SHARED | (small ? MAP_POPULATE : 0), fd, 0);
 	if (p == MAP_FAILED)
 		return err_os(e, "mmap %s", name);
@@ -215,7 +215,7 @@ enum status debuginfo_table_open_fd(
 		return err_prefix(e, s, "%s", name);
 	}
 	(*out)->mapped = true;
-	/* The check has touched every page; what lookups need comes back by itself. */
+	/* The check has read every page; lookups read the pages that they need again. */
 	if (!small)
 		madvise(p, bytes, MADV_DONTNEED);
 	return OK;
@@ -246,7 +246,7 @@ struct str debuginfo_table_text(const struct debuginfo_table *t, uint32_t id)
 
 static const struct symtab_region *find_region(const struct debuginfo_table *t, uint64_t vaddr)
 {
-	uint32_t lo = 0, hi = t->region_count; /* the last one with base <= vaddr is below hi */
+	uint32_t lo = 0, hi = t->region_count; /* the last region with base <= vaddr is below hi */
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 		if (t->regions[mid].base <= vaddr)
@@ -321,7 +321,7 @@ uint32_t debuginfo_table_find(
 	return debuginfo_table_at(t, vaddr, &p) ? debuginfo_table_frames(t, p, out, max) : 0;
 }
 
-/* The function that is not inlined, of a range; 0: none. */
+/* The function of a range that is not inlined; 0: none. */
 static uint32_t outer_function(const struct debuginfo_table *t, uint32_t range)
 {
 	uint32_t id = t->places[range].node;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A bit for each range of a table tells whether an address in it is kept. What is written has every
- * region of the table, and in it three sorts of pieces: kept ranges as they are; the rest of their
- * functions, with the function that is not inlined; everything else, without a node. The last two
- * are marked as left out, so that a reader can tell what was never known from what it may look for
- * in a table that is whole. Neighbours that say the same are one piece, so the size goes with the
- * number of kept ranges.
+ * A bit for each range of a table tells whether an address in it is kept. The written table has all
+ * regions, and three kinds of pieces: kept ranges as they are; the rest of their functions, with
+ * only the function that is not inlined; everything else, without a node. The last two are marked
+ * as left out, so that a reader knows that the complete table may have more about them. Equal
+ * neighbours are joined, so the size is proportional to the number of kept ranges.
  */
 #include "debuginfo/symtab/builder.h"
 #include "debuginfo/symtab/table.h"
@@ -16,12 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the texts of one table. */
+/* The most bytes of texts of one table. */
 #define TRIM_TEXT_BYTES_MAX ((uint64_t)256 << 20)
 
 struct debuginfo_trim {
 	const struct debuginfo_table *t;
-	uint8_t *kept; /* a bit a range */
+	uint8_t *kept; /* a bit for each range */
 	uint32_t count;
 };
 
@@ -81,9 +80,9 @@ struct copy {
 	const struct debuginfo_trim *trim;
 	const struct debuginfo_table *t;
 	struct debuginfo_builder b;
-	uint32_t *outer; /* of each node: the one at the end of its chain */
-	uint32_t *nodes; /* of the table, as they are in the builder; 0: not needed */
-	bool is_ready;   /* the nodes are in the builder; before, they are marked as needed */
+	uint32_t *outer; /* by node: the last one of its chain of parents */
+	uint32_t *nodes; /* by node of the table: its number in the builder; 0: not needed */
+	bool is_ready; /* nodes[] has numbers of the builder; before that, marks of those needed */
 };
 
 static void copy_deinit(struct copy *c)
@@ -120,7 +119,8 @@ static enum status copy_node(struct copy *c, uint32_t id)
 		s = copy_text(c, n.file, &n.file);
 	if (s == OK && n.function)
 		s = debuginfo_builder_function(&c->b, f, &n.function);
-	n.parent = c->nodes[n.parent]; /* a smaller number: it is there */
+	n.parent = c->nodes[n.parent]; /* the parent's number is smaller, so it is in the builder
+					  already */
 	return s == OK ? debuginfo_builder_node(&c->b, n, &c->nodes[id]) : s;
 }
 
@@ -141,7 +141,7 @@ static enum status copy_range(
 	uint32_t line = SYMTAB_LEFT_OUT, node = in_function ? c->outer[place.node] : 0;
 	if (is_kept(c->trim, range)) {
 		node = place.node;
-		/* Left out of a table that was trimmed before; else it only looks like that. */
+		/* Only in a table that was trimmed before does this line mean "left out". */
 		bool lacks = debuginfo_table_left_out(c->t, place);
 		line = place.line == SYMTAB_LEFT_OUT && !lacks ? 0 : place.line;
 	}
@@ -155,7 +155,7 @@ static enum status copy_range(
 						    end, c->nodes[node], line });
 }
 
-/* The ranges [first, end) of one function, or of none. */
+/* Copies the ranges [first, end), which are of one function or of none. */
 static enum status copy_function(
 	struct copy *c, const struct symtab_region *r, uint32_t first, uint32_t end)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over a compressed tar, until the wanted file comes. An entry is a header of 512 bytes
- * and its content, padded to 512; a header of kind 'L' (GNU) or 'x' (POSIX) gives the path, and the
- * latter the size, of the entry behind it. Source: POSIX.1-2017 pax; GNU tar's manual, "Basic Tar
- * Format".
+ * Reads a compressed tar once, up to the wanted file. An entry is a header of 512 bytes and its
+ * content, padded to 512; a header of kind 'L' (GNU) or 'x' (POSIX) gives the path of the next
+ * entry, 'x' also its size. Source: POSIX.1-2017 pax; GNU tar's manual, "Basic Tar Format".
  */
 #include "debuginfo/uploads/uploads.h"
 
@@ -21,7 +20,7 @@
 
 struct archive {
 	int fd;
-	uint64_t offset; /* of the file, read so far */
+	uint64_t offset; /* bytes of the file that were read */
 	struct codec_unpack *unpack;
 	struct str rest; /* of `in` */
 	size_t at, len;  /* of `out` */
@@ -37,7 +36,7 @@ struct entry {
 	char path[DEBUGINFO_ARCHIVE_PATH_MAX + 1];
 	uint64_t size, given_size;
 	char kind;
-	bool has_path, has_size; /* given by a header before it */
+	bool has_path, has_size; /* given by a header before the entry */
 };
 
 static void archive_free(struct archive **a)
@@ -54,7 +53,7 @@ static unsigned long long place(const struct archive *a)
 
 /* ---- bytes ---- */
 
-/* Reads on in the file, into an empty `rest`. *out_end: the file has ended. */
+/* Reads more of the file into the empty `rest`. *out_end: the file has ended. */
 static enum status read_file(struct archive *a, bool *out_end, struct err *e)
 {
 	ssize_t n;
@@ -69,7 +68,7 @@ static enum status read_file(struct archive *a, bool *out_end, struct err *e)
 	return OK;
 }
 
-/* More unpacked bytes into an empty `out`; none: the archive ends here. */
+/* Unpacks more bytes into the empty `out`; none: the archive ends here. */
 static enum status fill(struct archive *a, struct err *e)
 {
 	bool end = false;
@@ -110,7 +109,7 @@ static enum status next(struct archive *a, uint64_t most, struct str *out, struc
 	return OK;
 }
 
-/* Exactly `len` bytes into `to` (NULL: nowhere). *out_got: how many there were. */
+/* Reads `len` bytes into `to` (NULL: skips them). *out_got: fewer if the archive ends before. */
 static enum status take(struct archive *a, void *to, uint64_t len, uint64_t *out_got, struct err *e)
 {
 	uint64_t done = 0;
@@ -145,7 +144,7 @@ static uint64_t padding(uint64_t size)
 
 /* ---- headers ---- */
 
-/* Octal digits, or a number of 256s where the first bit is set. */
+/* Octal digits, or a big-endian binary number if the first bit is set. */
 static bool number(const uint8_t *p, size_t len, uint64_t *out)
 {
 	uint64_t v = 0;
@@ -201,7 +200,7 @@ static void set_path(struct entry *en, struct str before, struct str name)
 	en->path[n + name.len] = 0;
 }
 
-/* The text of a kind 'L', or the records of a kind 'x', of `size` bytes. */
+/* Reads the content of an entry of kind 'L' (a text) or 'x' (records). */
 static enum status read_extra(
 	struct archive *a, uint64_t size, uint8_t bytes[PAX_BYTES_MAX], struct err *e)
 {
@@ -220,7 +219,7 @@ static enum status take_name(struct archive *a, struct entry *en, struct str nam
 	return OK;
 }
 
-/* "LENGTH KEY=VALUE\n", one behind the other; LENGTH counts all of it. */
+/* Reads records "LENGTH KEY=VALUE\n"; LENGTH counts the whole record. */
 static enum status take_pax(struct archive *a, struct entry *en, struct str records, struct err *e)
 {
 	while (records.len) {
@@ -247,7 +246,7 @@ static enum status take_pax(struct archive *a, struct entry *en, struct str reco
 	return OK;
 }
 
-/* Take kind, size and path from an entry's header; an extended header before it goes first. */
+/* Takes kind, size and path from an entry's header; values of an extended header before it win. */
 static enum status take_header(
 	struct archive *a, const uint8_t h[BLOCK], struct entry *en, struct err *e)
 {

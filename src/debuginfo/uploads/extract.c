@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is extracted is never there as a whole: its headers are made in memory, and the rest are
- * pieces of the first file, read when they are asked for.
+ * The extracted file never exists as a whole: its headers are made in memory, and the rest are
+ * pieces of the original file, read when they are asked for.
  *
- * The file has the sections of the first one, in the same order and under the same numbers, so that
- * links between them hold; what gives no names is a section without bytes (SHT_NOBITS). Program
- * headers stay as they were: symbol tables turn offsets of the whole file into addresses by them.
- * Only those of notes move with their bytes. Source: gABI ch. 4-5; elfutils' strip -f does the
- * same.
+ * The extracted file has all sections of the original, with the same numbers, so that links between
+ * them stay valid; sections that give no names have no bytes (SHT_NOBITS). Program headers stay as
+ * they were, since offsets in the original are turned into addresses by them. Only those of notes
+ * move with their bytes. Source: gABI ch. 4-5; elfutils' strip -f does the same.
  */
 #include "debuginfo/uploads/uploads.h"
 #include "objfile/objfile.h"
@@ -25,7 +24,7 @@ struct debuginfo_extract {
 	bool *moved; /* of segments */
 	Elf64_Shdr *sections;
 	const struct objfile_section *parsed;
-	uint64_t *from; /* where the bytes of a section are in the first file */
+	uint64_t *from; /* by section: where its bytes are in the original */
 	uint32_t *kept; /* sections with bytes, in their order */
 	uint32_t segment_count, section_count, kept_count;
 	bool has_symtab;
@@ -49,8 +48,8 @@ static void extract_cleanup(struct debuginfo_extract **x)
 	debuginfo_extract_free(*x);
 }
 
-/* Names, and what symbol tables read beside them: jumps of the PLT, Go's own tables, and where
- * functions begin when nothing else tells. */
+/* Whether the symbol table is made from the section: names, jumps of the PLT, Go's own tables, and
+ * the begins of functions, in case nothing else has them. */
 static bool gives_names(const struct debuginfo_extract *x, const struct objfile_section *s)
 {
 	if (s->type == SHT_NOBITS || !(s->flags & SHF_ALLOC))
@@ -64,7 +63,8 @@ static bool gives_names(const struct debuginfo_extract *x, const struct objfile_
 	return !x->has_symtab && str_starts(s->name, STR(".eh_frame"));
 }
 
-/* .eh_frame does not: it only tells where they begin. A symbol table begins with an empty entry. */
+/* .eh_frame has no names, only the begins of functions. A symbol table begins with an empty
+ * entry. */
 static bool names_functions(const struct objfile_section *s, uint64_t size)
 {
 	static const char *const sections[] = { ".debug_info", ".zdebug_info", ".gnu_debugdata",
@@ -97,7 +97,7 @@ static enum status load(struct debuginfo_extract *x, struct err *e)
 		return s;
 	x->segment_count =
 		x->header.e_phnum == PN_XNUM ? x->sections[0].sh_info : x->header.e_phnum;
-	if (x->segment_count > OBJFILE_SEGMENTS_MAX) /* it was less when the file was opened */
+	if (x->segment_count > OBJFILE_SEGMENTS_MAX) /* the file was changed since it was opened */
 		return err_set(e, E_INVALID, "%s: it changes while it is read", name);
 	x->segments = calloc(x->segment_count + 1, sizeof(*x->segments));
 	x->moved = calloc(x->segment_count + 1, sizeof(*x->moved));
@@ -107,8 +107,8 @@ static enum status load(struct debuginfo_extract *x, struct err *e)
 		x->obj, x->header.e_phoff, x->segments, x->segment_count * sizeof(*x->segments), e);
 }
 
-/* Notes alone are where their program header says: it goes with the first of them, and the others
- * follow as before. */
+/* Program headers of notes must point to their bytes: each moves with its first section, and the
+ * other sections follow as before. */
 static void move_notes(struct debuginfo_extract *x, uint64_t from, uint64_t size, uint64_t to)
 {
 	for (uint32_t i = 0; i < x->segment_count; i++) {
@@ -121,7 +121,7 @@ static void move_notes(struct debuginfo_extract *x, uint64_t from, uint64_t size
 	}
 }
 
-/* Where everything will lie. */
+/* Assigns each part its place in the extracted file. */
 static enum status lay_out(struct debuginfo_extract *x, struct err *e)
 {
 	const char *name = objfile_name(x->obj);
@@ -132,8 +132,8 @@ static enum status lay_out(struct debuginfo_extract *x, struct err *e)
 	for (uint32_t i = 1; i < x->section_count; i++) {
 		Elf64_Shdr *sh = &x->sections[i];
 		uint64_t align = sh->sh_addralign;
-		/* The file may have changed since it was parsed, and the writer uses this reading.
-		 */
+		/* This header is used, not the one parsed before: the file may have changed
+		 * meanwhile. */
 		bool has_bytes = sh->sh_type != SHT_NOBITS && sh->sh_type != SHT_NULL;
 		bool keeps = has_bytes && sh->sh_size > 0 && gives_names(x, &x->parsed[i]);
 		if (keeps && align > 1 && align <= 4096 && (align & (align - 1)) == 0)
@@ -171,10 +171,10 @@ bool debuginfo_extract_has_names(const struct debuginfo_extract *x)
 	return x->has_names;
 }
 
-/* One piece: bytes that are in memory, those of a section, or zeros up to what follows. */
+/* One piece: bytes in memory, bytes of a section, or zeros up to the next piece. */
 struct piece {
-	uint64_t begin, end; /* in the file that is made */
-	const void *bytes;   /* NULL: of the first file, or zeros */
+	uint64_t begin, end; /* in the extracted file */
+	const void *bytes;   /* NULL: bytes of the original, or zeros */
 	bool is_section;
 	uint64_t from; /* in the first file */
 };
@@ -182,7 +182,7 @@ struct piece {
 /* The section that holds `at`, or the zeros before the next one. */
 static struct piece section_piece(const struct debuginfo_extract *x, uint64_t at)
 {
-	uint32_t low = 0, high = x->kept_count; /* the first section that begins behind `at` */
+	uint32_t low = 0, high = x->kept_count; /* the first section that begins after `at` */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (x->sections[x->kept[middle]].sh_offset <= at)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An archive of sources: entries of tar in POSIX' ustar form, GNU's 'L' before a path of more than
- * 100 bytes. What has gathered is compressed as a zstd frame of its own each time there is enough;
- * frames one behind the other are one stream. Source: as archive.c.
+ * 100 bytes. Each time enough bytes are collected they are compressed as a zstd frame of their own;
+ * consecutive frames are one stream. Source: as archive.c.
  */
 #include "debuginfo/uploads/uploads.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define BLOCK 512
-#define FRAME_BYTES ((size_t)4 << 20) /* and more where a text is longer */
+#define FRAME_BYTES ((size_t)4 << 20) /* more if a text is longer */
 #define ZSTD_LEVEL 9
 #define NAME_BYTES 100
 
@@ -57,7 +57,7 @@ static enum status flush(struct debuginfo_pack *p, struct err *e)
 	return s;
 }
 
-/* Octal digits, which fill the field but for its NUL. */
+/* Writes octal digits, which fill the field up to its NUL. */
 static void put_octal(uint8_t *field, size_t len, uint64_t v)
 {
 	for (size_t i = len - 1; i-- > 0; v >>= 3)
@@ -75,7 +75,7 @@ static void put_header(struct buf *b, struct str name, char kind, uint64_t size)
 	put_octal(h + 136, 12, 0);
 	h[156] = (uint8_t)kind;
 	memcpy(h + 257, "ustar\00000", 8);
-	memset(h + 148, ' ', 8); /* the checksum, while it is summed */
+	memset(h + 148, ' ', 8); /* the checksum counts as blanks while it is computed */
 	uint64_t sum = 0;
 	for (size_t i = 0; i < BLOCK; i++)
 		sum += h[i];
@@ -98,7 +98,7 @@ enum status debuginfo_pack_add(
 			"%.*s: %zu bytes under a path of %zu; at most %zu and %d",
 			STR_ARG(str_sub(path, 0, 256)), text.len, path.len,
 			DEBUGINFO_SOURCE_BYTES_MAX, DEBUGINFO_ARCHIVE_PATH_MAX);
-	if (p->entries++ == DEBUGINFO_ARCHIVE_ENTRIES_MAX / 2) /* a long path is an entry too */
+	if (p->entries++ == DEBUGINFO_ARCHIVE_ENTRIES_MAX / 2) /* a long path takes an entry too */
 		return err_set(e, E_LIMIT, "more than %d files", DEBUGINFO_ARCHIVE_ENTRIES_MAX / 2);
 	if (path.len > NAME_BYTES) {
 		put_header(&p->plain, STR("././@LongLink"), 'L', path.len + 1);

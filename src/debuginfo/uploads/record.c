@@ -58,7 +58,7 @@ bool debuginfo_take_name(struct str name, char *out, size_t max)
 				return false;
 			c = (char)(high << 4 | low);
 			if (is_plain(c))
-				return false; /* one way to write each text */
+				return false; /* each text has only one encoding */
 			i += 2;
 		} else if (!is_plain(c)) {
 			return false;
@@ -121,7 +121,7 @@ void debuginfo_record_encode(const struct debuginfo_record *r, struct buf *out)
 
 struct lines {
 	struct str rest;
-	uint32_t line, next; /* looked at last; not looked at yet */
+	uint32_t line, next; /* line read last; line to read next */
 	struct err *e;
 	bool failed;
 };

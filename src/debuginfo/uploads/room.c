@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whatever needs to see all uploads walks over the folders: at start, when room is needed, when
- * there are too many build ids. These are rare; so nothing is kept in memory for it.
+ * Tasks that need all uploads walk over the folders: at start, when room is needed, when there are
+ * too many build ids. They are rare, so nothing is kept in memory for them.
  */
 #include "debuginfo/uploads/internal.h"
 
@@ -17,7 +17,7 @@
 #define NAMES_BYTES_MAX ((size_t)64 << 20)
 #define FOLDER_BYTES_MAX ((size_t)4 << 20)
 #define SWEEP_EVERY_NS (60 * NS_PER_SEC)
-/* No build id is written like this. */
+/* The folder's name is not that of any build id. */
 #define ASIDE ".quarantine"
 #define ASIDE_NAMES_MAX 1000 /* of one file */
 
@@ -27,7 +27,7 @@ struct folder {
 	char path[PATH_MAX];
 	struct str *names;
 	size_t name_count;
-	/* What each name is; the records that count. */
+	/* by name: what it is; and the valid records. */
 	enum record_reads { RECORD_NONE, RECORD_GOOD, RECORD_BAD, RECORD_NOT_READ } * reads;
 	struct debuginfo_record *records;
 	size_t record_count;
@@ -36,7 +36,7 @@ struct folder {
 typedef enum status visit_fn(
 	struct debuginfo_uploads *u, const struct folder *f, void *ctx, struct err *e);
 
-/* A record counts where it lies only. What the system does not let us read may be good. */
+/* A record is valid only under its own path. A file that could not be read may still be good. */
 static enum record_reads read_record(struct debuginfo_uploads *u, const struct folder *f,
 	struct str name, struct debuginfo_record *out)
 {
@@ -90,7 +90,7 @@ static enum status walk(struct debuginfo_uploads *u, visit_fn *visit, void *ctx,
 		if (str_eq(ids[i], STR(ASIDE)))
 			continue;
 		snprintf(f.path, sizeof(f.path), "%s/%.*s", u->config.dir, STR_ARG(ids[i]));
-		/* An entry that is no folder, or cannot be read, is left alone. */
+		/* An entry that is not a folder, or cannot be read, is skipped. */
 		if (open_folder(u, &f, &a, NULL) == OK)
 			s = visit(u, &f, ctx, e);
 	}
@@ -113,7 +113,7 @@ static void file_path(const struct folder *f, const struct debuginfo_record *r, 
 
 /* ---- what cannot be read ---- */
 
-/* DIR/ID/NAME becomes DIR/.quarantine/ID/NAME; what lies there already stays. */
+/* Moves DIR/ID/NAME to DIR/.quarantine/ID/NAME; files that are there already are kept. */
 static enum status move_aside(struct debuginfo_uploads *u, const char *folder, struct str name,
 	uint64_t *io_bytes, struct err *e)
 {
@@ -140,7 +140,7 @@ static enum status move_aside(struct debuginfo_uploads *u, const char *folder, s
 	return os_fsync_dir(dir, e);
 }
 
-/* NAME is a record, or a whole file, of uploads whose files begin with `base` and a dot. */
+/* Whether NAME is `base`, a dot and the rest of a record's or a complete file's name. */
 static bool is_of(struct str name, struct str base)
 {
 	if (!str_starts(name, base) || name.len <= base.len || name.p[base.len] != '.')
@@ -165,7 +165,7 @@ enum status debuginfo_room_set_aside(
 	return s;
 }
 
-/* Whether the record of this file could be read. */
+/* How the record of this file was read. */
 static enum record_reads record_of(const struct folder *f, struct str name)
 {
 	for (size_t i = 0; i < f->name_count; i++) {
@@ -199,7 +199,7 @@ static bool is_named(const struct debuginfo_uploads *u, const struct folder *f, 
 	return false;
 }
 
-/* The file is gone, or not as long as it was. */
+/* Updates a record whose file is gone or has another length. */
 static enum status check_ready(struct debuginfo_uploads *u, const struct folder *f,
 	const struct debuginfo_record *known, struct err *e)
 {
@@ -250,7 +250,7 @@ static enum status tidy(
 			unlink(path);
 		}
 	}
-	u->ids += rmdir(f->path) != 0; /* an empty one goes */
+	u->ids += rmdir(f->path) != 0; /* an empty folder is removed */
 	return s;
 }
 
@@ -315,7 +315,7 @@ static int longest_ago_first(const void *a, const void *b)
 	return x->used.tv_nsec < y->used.tv_nsec ? -1 : x->used.tv_nsec > y->used.tv_nsec;
 }
 
-/* First the record: a file that it names is there. */
+/* The record is deleted first, so that no record names a missing file. */
 static enum status purge(struct debuginfo_uploads *u, struct candidate *c, struct err *e)
 {
 	struct debuginfo_place place;

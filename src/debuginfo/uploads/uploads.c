@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records are the truth; memory holds only sums, and the uploads that arrive. So a process that
- * ends at any point leaves either the old state or the new one (docs/formats/debuginfo.md):
+ * The records on disk are the state; memory has only sums, and the uploads that are arriving. So a
+ * process that is killed at any point leaves either the old state or the new one
+ * (docs/formats/debuginfo.md):
  *
- *	begin:   record {upload, uploading}
- *	arrive:  BASE.UPLOAD.part grows; whole: synced, renamed to BASE.UPLOAD
- *	finish:  looked at; record {uploaded, ready = upload}; the file before it goes
+ * 	begin:   record {upload, uploading}
+ * 	arrive:  BASE.UPLOAD.part grows; whole: synced, renamed to BASE.UPLOAD
+ * 	finish:  looked at; record {uploaded, ready = upload}; the file before it goes
  *
- * One lock for records and whole files; bytes arrive without it.
+ * One lock protects records and complete files; bytes are received without it.
  */
 #include "debuginfo/uploads/internal.h"
 
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 #define NO_RECORD "no debuginfo metadata found for build id"
-/* How far ahead of what came room is made: as much again, within these. */
+/* Disk space is reserved for as many bytes again as have come, within these limits. */
 #define AHEAD_MIN ((uint64_t)64 << 10)
 #define AHEAD_MAX ((uint64_t)16 << 20)
 
@@ -158,7 +159,7 @@ static struct debuginfo_upload *find_arriving(struct debuginfo_uploads *u, const
 	return up;
 }
 
-/* The file of an upload that will not be finished. */
+/* Deletes the file of an upload that will not be finished. */
 static void drop_unfinished(struct debuginfo_uploads *u, const struct debuginfo_record *r)
 {
 	struct debuginfo_place place;
@@ -248,7 +249,7 @@ static enum status may_arrive(struct debuginfo_uploads *u, const struct debuginf
 	return OK;
 }
 
-/* With the lock held: a place among the uploads under way. */
+/* With the lock held: waits until fewer uploads than the limit are arriving. */
 static enum status wait_for_place(struct debuginfo_uploads *u, int64_t deadline_ns, struct err *e)
 {
 	struct timespec at = { deadline_ns / NS_PER_SEC, deadline_ns % NS_PER_SEC };
@@ -275,7 +276,7 @@ static enum status start_arriving(struct debuginfo_uploads *u, struct debuginfo_
 		s = debuginfo_place_of(u, key, &place, e);
 	if (s != OK)
 		return s;
-	drop_unfinished(u, &up->record); /* sent a second time */
+	drop_unfinished(u, &up->record); /* the upload is sent again */
 	if (up->record.state == DEBUGINFO_BROKEN) {
 		up->record.state = DEBUGINFO_UPLOADING;
 		s = debuginfo_record_write(u, &up->record, e);
@@ -293,7 +294,8 @@ static enum status start_arriving(struct debuginfo_uploads *u, struct debuginfo_
 	return OK;
 }
 
-/* With the lock held: nothing came of it, so its sender need not wait until it is stale. */
+/* With the lock held: after a failure the sender may begin again at once, and not only when the
+ * upload is stale. */
 static void may_try_again(
 	struct debuginfo_uploads *u, const struct debuginfo_key *key, struct str upload_id)
 {
@@ -314,7 +316,7 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 		return err_set(e, E_NOMEM, "an upload");
 	up->fd = -1;
 	lock_take(&u->lock);
-	/* Checked before the wait too, so that a wrong upload is refused at once. */
+	/* Checked also before waiting, so that a wrong upload is refused at once. */
 	enum status s = debuginfo_record_read(u, key, &known, e);
 	if (s == OK)
 		s = may_arrive(u, &known, upload_id, e);
@@ -333,7 +335,8 @@ enum status debuginfo_upload_open(struct debuginfo_uploads *u, const struct debu
 	return s;
 }
 
-/* Room for what has come when these have. What was announced and does not come takes none. */
+/* Reserves disk space for the bytes that have come and these. Announced bytes that do not come take
+ * none. */
 static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct err *e)
 {
 	if (bytes <= up->reserved)
@@ -350,7 +353,7 @@ static enum status reserve(struct debuginfo_upload *up, uint64_t bytes, struct e
 	return s;
 }
 
-/* There are few places, and a very slow sender must not keep one for ever. */
+/* Only a few uploads may arrive at a time, so a very slow sender is stopped. */
 enum status debuginfo_upload_write(struct debuginfo_upload *up, struct str bytes, struct err *e)
 {
 	int64_t took_ns = clock_realtime_ns() - up->record.started_ns;
@@ -408,7 +411,7 @@ enum status debuginfo_upload_end(struct debuginfo_upload *up, uint64_t *out_byte
 	return s;
 }
 
-/* With the lock held: no one needs what came, and the sender may try again. */
+/* With the lock held: deletes the received bytes, and lets the sender try again. */
 static void give_up(struct debuginfo_upload *up)
 {
 	struct debuginfo_record now;
@@ -425,7 +428,7 @@ static void give_up(struct debuginfo_upload *up)
 		strcmp(now.upload, up->record.upload) != 0)
 		return;
 	now.state = DEBUGINFO_BROKEN;
-	/* When even that cannot be written it is stale some time later. */
+	/* If that fails too, the upload becomes stale later. */
 	(void)!debuginfo_record_write(up->u, &now, NULL);
 }
 
@@ -461,8 +464,8 @@ void debuginfo_upload_close(struct debuginfo_upload *up)
 
 /* ---- finish ---- */
 
-/* A 64-bit ELF file for files of code, which does not carry another build id; a compressed archive
- * for sources. Source maps are not looked at. */
+/* Whether the file is of the record's type: an ELF file (64-bit) without another build id for code,
+ * a compressed archive for sources. Source maps are not checked. */
 static bool is_what_it_says(int fd, const struct debuginfo_record *r)
 {
 	uint8_t magic[4] = { 0 };
@@ -475,13 +478,13 @@ static bool is_what_it_says(int fd, const struct debuginfo_record *r)
 	int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct objfile *obj = NULL;
 	if (copy < 0)
-		return true; /* the reader of the file will see */
+		return true; /* readers of the file will report it */
 	if (objfile_open_fd(copy, "", &obj, NULL) != OK) {
 		close(copy);
 		return false;
 	}
 	const char *id = objfile_build_id(obj);
-	/* Ids of other kinds (Go's, hashes) are not in the file in this form. */
+	/* Ids of other kinds (Go's, hashes) are not stored in the file in this form. */
 	bool same = !id[0] || strlen(id) != strlen(r->build_id) || strcmp(id, r->build_id) == 0;
 	objfile_close(obj);
 	return same;
@@ -594,7 +597,7 @@ enum status debuginfo_uploads_file(struct debuginfo_uploads *u, const struct deb
 	return s;
 }
 
-/* The tenant in a record's name, where it is one of this type. */
+/* The tenant in a record's name, if the record is of this type. */
 static bool tenant_of(struct str name, enum debuginfo_type type, char out[DEBUGINFO_TENANT_MAX + 1])
 {
 	struct str begin = str_of(debuginfo_type_name(type)), end = STR(".record");
