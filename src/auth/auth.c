@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A claim is judged from the cheap to the dear: what is remembered (by a digest with a random salt,
- * so that the time of the search says nothing), our own tokens (digests, each compared, in constant
- * time), and only then, while its source has guesses left, a password: bcrypt, one at a time, on a
- * thread that may block. An unknown user costs the same bcrypt as a known one.
+ * A claim is checked in the order of cost: first against remembered ones (by a digest with a random
+ * salt, so that the time of the search reveals nothing), then against the configured tokens (all
+ * digests are compared, in constant time), and last, if its source has guesses left, as a password:
+ * with bcrypt, one at a time, on a thread that may block. An unknown user costs the same bcrypt as
+ * a known one.
  *
- * The configuration is immutable and counted; a reload replaces it, and forgets what was remembered
- * of the old one by its generation. `lock` is held for short; nothing blocks under it.
+ * The configuration is immutable and reference counted. A reload replaces it; claims remembered
+ * under the old one have an old generation and are ignored. `lock` is held only for a short time;
+ * nothing blocks under it.
  */
 #include "auth/internal.h"
 
@@ -30,7 +32,8 @@
 #define PASSWORD_MAX 1024
 #define KEYS_LOOK_MS 1000
 
-/* Of a password that is not known; where there are users, a hash of theirs is tried instead. */
+/* The hash that is computed for an unknown user, if no user is configured; else it is a configured
+ * user's. */
 static const char nobody[] = "$2b$10$abcdefghijklmnopqrstuu4T826PRnz0Hu6YlprUuxkZxOOj5Fw5S";
 
 struct remembered {
@@ -47,19 +50,20 @@ struct auth {
 	auth_told_fn *told;
 	atomic_bool must; /* auth_require() */
 	struct lock lock;
-	struct auth_config *config; /* the lock's, as what follows */
+	struct auth_config *config; /* protected by `lock`, like the fields below */
 	uint64_t generation;
 	struct remembered known[AUTH_REMEMBERED_MAX];
 	struct remembered sessions[AUTH_SESSIONS_MAX];
 	struct lock look_lock;
-	char problem[ERR_TEXT_MAX]; /* the look_lock's: of a wrong file, as it was told; "" */
+	char problem[ERR_TEXT_MAX]; /* protected by look_lock: the error of a wrong file that was
+				       logged; "" */
 	struct lock password_lock;
 	atomic_uint waiting;
-	pthread_t keys; /* fetches those of issuers */
+	pthread_t keys; /* thread that fetches the issuers' keys */
 	bool keys_run;
 	int stop_fd;
 	struct auth_web web;
-	struct auth_config *first; /* whose texts `web` has */
+	struct auth_config *first; /* `web` points to texts of this one */
 	uint8_t salt[SALT_BYTES];
 	struct auth_sources sources;
 	struct auth_metrics metrics;
@@ -124,7 +128,7 @@ const struct auth_web *auth_web(const struct auth *a)
 	return &a->web;
 }
 
-/* One thread for all issuers, those of later files too. */
+/* The thread that serves all issuers, also those of files loaded later. */
 static void *keys_main(void *ctx)
 {
 	struct auth *a = ctx;
@@ -137,7 +141,8 @@ static void *keys_main(void *ctx)
 			auth_issuer_refresh(c->issuers[i], a->stop_fd, a->told);
 		auth_config_unref(c);
 		n = poll(&p, 1, KEYS_LOOK_MS);
-	} while (n == 0 || (n < 0 && errno == EINTR)); /* SIGPROF, while a profile is taken */
+	} while (
+		n == 0 || (n < 0 && errno == EINTR)); /* EINTR: SIGPROF, while a profile is taken */
 	return NULL;
 }
 
@@ -239,7 +244,7 @@ enum status auth_look(struct auth *a, bool *out_changed, struct err *e)
 		a->config = fresh;
 		a->generation++;
 		lock_release(&a->lock);
-		auth_config_unref(old); /* the auth's own */
+		auth_config_unref(old); /* drops the reference of `auth` itself */
 	} else if (changed && strcmp(a->problem, err_text(&why, s)) == 0) {
 		s = OK; /* it was told */
 		changed = false;
@@ -283,7 +288,8 @@ static bool recall(struct auth *a, struct remembered *table, size_t count, struc
 		if (!found)
 			continue;
 		m->used_ns = now;
-		/* A password; tokens of issuers and sessions end. A changed file forgets all. */
+		/* Each use of a password prolongs the time for which it is remembered; that of
+		 * issuers' tokens and sessions is fixed. A changed file forgets all. */
 		if (table == a->known && m->caller.until_ns == 0)
 			m->until_ns = now + AUTH_REMEMBER_NS;
 		*out = m->caller;
@@ -370,8 +376,8 @@ static bool token_is_known(const struct auth_config *c, struct str token, struct
 	return true;
 }
 
-/* False: wrong, or libcrypt could not. (Not crypt_r(): the address sanitizer has one of its own,
- * and with it libcrypt is not linked.) */
+/* False: the password is wrong, or libcrypt failed. (Not crypt_r(): the address sanitizer defines
+ * one, and then libcrypt is not linked.) */
 static bool password_is(const char *hash, const char *password)
 {
 	struct crypt_data *data = calloc(1, sizeof(*data));
@@ -384,7 +390,7 @@ static bool password_is(const char *hash, const char *password)
 	return good;
 }
 
-/* "name:password" in base64. */
+/* Checks "name:password" in base64. */
 static bool basic_is_known(
 	struct auth *a, const struct auth_config *c, struct str base64, struct auth_caller *out)
 {
@@ -404,7 +410,8 @@ static bool basic_is_known(
 	for (size_t i = 0; i < c->users.len; i++)
 		if (str_eq(c->users.v[i].name, name))
 			user = &c->users.v[i];
-	const char *other = c->users.len ? c->users.v[0].hash : nobody; /* as dear as theirs */
+	const char *other =
+		c->users.len ? c->users.v[0].hash : nobody; /* of the same cost as the users' */
 	metric_add(&a->metrics.passwords, 1);
 	bool good = password_is(user ? user->hash : other, password) && user;
 	explicit_bzero(password, sizeof(password));
@@ -437,8 +444,8 @@ static bool scheme_of(struct str header, struct str scheme, struct str *out_rest
 	return true;
 }
 
-/* One password at a time. A page asks for several things at once with the same password: all but
- * the first find it remembered. */
+/* Checks one password at a time. A page sends several requests at once with the same password: all
+ * but the first find it remembered. */
 static enum auth_verdict judge_password(struct auth *a, const struct auth_config *config,
 	const struct auth_claim *c, struct str base64, uint64_t generation, struct auth_caller *out,
 	struct err *e)
@@ -463,8 +470,9 @@ static enum auth_verdict judge_password(struct auth *a, const struct auth_config
 	return refuse(a, c, &a->metrics.wrong, true, e);
 }
 
-/* A token of an issuer, remembered until it ends. The sentence is the last issuer's. While one has
- * no keys yet, a token that is refused is no guess. */
+/* Checks a token of an issuer; a valid one is remembered for AUTH_REMEMBER_NS, at most until it
+ * ends. The error is the last issuer's. A refused token does not count as a guess while an issuer
+ * has no keys yet. */
 static enum auth_verdict judge_signed(struct auth *a, const struct auth_config *config,
 	const struct auth_claim *c, struct str token, uint64_t generation, struct auth_caller *out,
 	struct err *e)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The web-config file: a reader for each key, from a table for each mapping. Texts stay in the
- * tree, which lies in the configuration's arena. Of tokens only the digest is kept. What Prometheus
- * knows and firn does not do is refused with a sentence: a file that means more security than it
- * gives would be worse than none.
+ * tree, which is in the configuration's arena. Only digests of tokens are kept. Keys of Prometheus
+ * that firn does not support are refused with an error: ignoring them would give less security than
+ * the file asks for.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,8 @@ typedef enum status read_fn(struct reading *r, const struct conf_node *n, void *
 struct key {
 	const char *name;
 	read_fn *read;
-	/* Why a value is refused: any value where there is no reader, else an empty one. NULL: an
-	 * empty value counts as left out. */
+	/* Why a value is refused: any value if there is no reader, else an empty one. NULL: an
+	 * empty value is as if the key were absent. */
 	const char *why;
 };
 /* "tenant:" without a name would let a user see all tenants. */
@@ -84,7 +84,7 @@ static enum status text_of(
 	return st;
 }
 
-/* A file's name is meant from where the web-config file lies. */
+/* A file name, relative to the directory of the web-config file. */
 static enum status file_of(
 	struct reading *r, const struct conf_node *n, const char *what, const char **out)
 {
@@ -132,7 +132,7 @@ static enum status client_ca_file(struct reading *r, const struct conf_node *n, 
 	return file_of(r, n, "client_ca_file", &w->client_ca_file);
 }
 
-/* Checked behind the mapping, once all keys are known. */
+/* The value is checked after the whole mapping was read. */
 static enum status client_auth_type(struct reading *r, const struct conf_node *n, void *base)
 {
 	struct auth_web *w = base;
@@ -229,7 +229,7 @@ static enum status http2(struct reading *r, const struct conf_node *n, void *bas
 	return conf_wrong(r->e, n, "http2 cannot be switched off: gRPC needs it");
 }
 
-/* The headers that exporter-toolkit knows. */
+/* Reads response headers; only those that exporter-toolkit supports. */
 static enum status headers(struct reading *r, const struct conf_node *n, void *base)
 {
 	static const char *const known[] = { "Content-Security-Policy", "Strict-Transport-Security",
@@ -320,7 +320,7 @@ static enum status name_of(
 
 /* ---- users ---- */
 
-/* "$2y$10$" and 53 characters. */
+/* Whether the text is a bcrypt hash: "$2y$10$" and 53 characters. */
 static bool is_bcrypt(struct str hash, uint64_t *out_cost)
 {
 	if (hash.len != 60 || hash.p[0] != '$' || hash.p[1] != '2' || hash.p[3] != '$' ||
@@ -389,7 +389,8 @@ static enum status users(struct reading *r, const struct conf_node *n)
 /* ---- tokens ---- */
 
 struct token_row {
-	struct auth_caller caller; /* first: readers of scopes and tenants get it */
+	struct auth_caller
+		caller; /* first member: the readers of scopes and tenants get a pointer to it */
 	const char *token, *file, *digest;
 };
 

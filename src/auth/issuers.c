@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys of issuers: one thread fetches them, at the start, every KEYS_NS, and when a token names a
- * key that is not known, at most every AGAIN_NS. Keys that were fetched stay until others were.
- * Their place is given by jwks_file, jwks_url, or the issuer's own
+ * Keys of issuers. One thread fetches them at the start, every KEYS_NS, and when a token names an
+ * unknown key, but then at most every AGAIN_NS. Keys are used until new ones were fetched. They
+ * come from jwks_file, from jwks_url, or from the address in the issuer's
  * /.well-known/openid-configuration.
  */
 #include <stdio.h>
@@ -36,7 +36,7 @@ static enum status get(const char *url, int wake_fd, struct buf *out, struct err
 	return s;
 }
 
-/* jwks_uri of the issuer's own document, which must be this issuer's. */
+/* Finds jwks_uri in the issuer's document, which must name this issuer. */
 static enum status discover(
 	const struct auth_issuer *i, int wake_fd, char *out, size_t out_size, struct err *e)
 {
@@ -123,7 +123,7 @@ static bool has_same_keys(const struct auth_issuer *a, const struct auth_issuer 
 	       same_text(a->jwks_url, b->jwks_url);
 }
 
-/* No memory: they are fetched again. */
+/* Copies keys to a new configuration. Without memory for that, they are fetched again. */
 static void copy_keys(struct auth_issuer *to, struct auth_issuer *from)
 {
 	lock_take(&from->lock);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signed tokens of others: JWS in its compact form (RFC 7515) with RS256, ES256 and EdDSA (RFC
- * 7518, RFC 8037), and keys as JWK (RFC 7517). JSON is read by conf, since YAML has it in it: what
- * it takes beyond JSON does no harm, as only what a signature covers is believed.
+ * Signed tokens of issuers: JWS in its compact form (RFC 7515) with RS256, ES256 and EdDSA (RFC
+ * 7518, RFC 8037), and keys as JWK (RFC 7517). JSON is read by conf, since YAML includes it. That
+ * conf accepts more than JSON does no harm, as only signed text is trusted.
  *
- * The kind of the key decides which algorithm it is for: a token cannot choose another.
+ * The type of a key determines its algorithm: a token cannot choose another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 
 #define JWT_ARENA_BYTES ((size_t)1 << 20)
 #define JWK_ARENA_BYTES ((size_t)8 << 20)
-#define KEY_BYTES_MAX 2048 /* of one number */
+#define KEY_BYTES_MAX 2048 /* of one number of a key */
 #define RSA_BITS_MIN 2048
 #define RSA_BITS_MAX 8192
 #define ES256_BYTES 64
@@ -33,7 +33,7 @@ static const char *const algorithms[] = {
 	[AUTH_RS256] = "RS256", [AUTH_ES256] = "ES256", [AUTH_EDDSA] = "EdDSA"
 };
 
-/* base64url without padding. */
+/* Decodes base64url without padding. */
 static bool decode_url(struct str text, struct buf *out)
 {
 	char padded[4096 * 2];
@@ -66,7 +66,7 @@ void auth_keys_free(struct auth_keys *k)
 	VEC_FREE(&k->v);
 }
 
-/* A number of the key. */
+/* Adds a number of a key. */
 static bool push_number(OSSL_PARAM_BLD *b, const char *name, struct str text, BIGNUM **out)
 {
 	CLEANUP(buf_deinit) struct buf bytes;
@@ -108,7 +108,7 @@ static EVP_PKEY *rsa_key(const struct conf_node *n)
 
 static EVP_PKEY *p256_key(const struct conf_node *n)
 {
-	uint8_t point[1 + ES256_BYTES] = { 4 }; /* not compressed */
+	uint8_t point[1 + ES256_BYTES] = { 4 }; /* 4: an uncompressed point */
 	CLEANUP(buf_deinit) struct buf x;
 	CLEANUP(buf_deinit) struct buf y;
 	buf_init(&x, ES256_BYTES);
@@ -139,7 +139,8 @@ static EVP_PKEY *ed25519_key(const struct conf_node *n)
 	return EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, NULL, x.data, x.len);
 }
 
-/* Keys of other kinds and uses are passed over: an issuer may have more than we know. */
+/* Adds a key. Keys of other types and uses are skipped, as an issuer may have more than those
+ * supported here. */
 static enum status add_key(struct auth_keys *out, const struct conf_node *n, struct err *e)
 {
 	struct auth_key k = { 0 };
@@ -193,7 +194,7 @@ enum status auth_keys_parse(struct str json, struct auth_keys *out, struct err *
 
 /* ---- signatures ---- */
 
-/* JWS has the two numbers side by side, OpenSSL wants them in DER. */
+/* Converts a signature: JWS has two numbers one after the other, OpenSSL needs them in DER. */
 static bool es256_to_der(struct str signature, struct buf *out)
 {
 	if (signature.len != ES256_BYTES)
@@ -243,7 +244,7 @@ static enum status bad(struct err *e, const char *why)
 	return err_set(e, E_UNAUTHENTICATED, "the token %s", why);
 }
 
-/* A part in JSON, in the arena. */
+/* Decodes a part of the token; its JSON tree is in the arena. */
 static const struct conf_node *part_of(struct str text, struct arena *a)
 {
 	CLEANUP(buf_deinit) struct buf bytes;
@@ -256,7 +257,7 @@ static const struct conf_node *part_of(struct str text, struct arena *a)
 		       : NULL;
 }
 
-/* Each key is tried that has the token's algorithm and, if both have a name, its name. */
+/* Tries each key with the token's algorithm and, if both have a key id, its key id. */
 static enum status check_signature(const struct auth_keys *keys, const struct conf_node *header,
 	struct str text, struct str signature, struct err *e)
 {
@@ -286,7 +287,7 @@ static bool seconds_at(const struct conf_node *claims, const char *key, double *
 	return n && n->kind == CONF_TEXT && !n->quoted && str_parse_double(n->text, out);
 }
 
-/* A text, or one of a list. */
+/* Whether `n` is the text `want` or a list that contains it. */
 static bool holds(const struct conf_node *n, struct str want)
 {
 	if (!n)
@@ -318,7 +319,7 @@ static enum status check_claims(const struct auth_issuer *i, const struct conf_n
 	return OK;
 }
 
-/* Words of a text ("scope"), or the texts of a list ("groups"), each with scopes. */
+/* The scopes of the claim's values: words of a text ("scope"), or texts of a list ("groups"). */
 static uint32_t scopes_of(const struct auth_issuer *i, const struct conf_node *claims)
 {
 	const struct conf_node *n = i->roles_claim ? conf_find(claims, i->roles_claim) : NULL;

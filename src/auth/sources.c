@@ -12,7 +12,7 @@
 
 #define MINUTE_NS (60 * NS_PER_SEC)
 
-/* A host with an IPv6 address mostly has 2^64 of them: the network of 64 bits counts. */
+/* A host with IPv6 mostly has 2^64 addresses, so its network of 64 bits is the source. */
 static void network_of(char *text, size_t size)
 {
 	struct in6_addr a;

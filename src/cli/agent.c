@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flags become the agent's configuration: those of its server here, the others in settings.c.
+ * Makes the agent's configuration of the flags: those of its server here, the others in settings.c.
  */
 #include "cli/cli.h"
 
@@ -105,7 +105,7 @@ static bool has_secret_header(const struct cli_sending_flags *f)
 	return false;
 }
 
-/* A token, or a name for ourselves, is not to be sent in clear text. */
+/* Whether the connection must use TLS: a token or a certificate must not be sent in clear text. */
 static bool wants_tls(const struct cli_sending_flags *f)
 {
 	return !f->insecure && !strstr(f->remote, "://") && strncmp(f->remote, "unix:", 5) != 0 &&

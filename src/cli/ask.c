@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: GET, once. The exit code says what failed: 3 when no server answered, 2 when the server
+ * How: one GET. The exit code says what failed: 3 when no server answered, 2 when the server
  * refused the query (400), 6 when the answer is empty (404), 1 for the rest.
  */
 #include "cli/ask.h"
@@ -156,7 +156,7 @@ static void put_utf8(struct buf *out, uint32_t c)
 	}
 }
 
-/* A JSON string's inside up to its closing quote; what would drive a terminal becomes '?'. */
+/* Decodes the content of a JSON string up to its closing quote; control characters become '?'. */
 static void unescape(struct str s, struct buf *out)
 {
 	for (size_t i = 0; i < s.len && s.p[i] != '"'; i++) {
@@ -198,8 +198,8 @@ static int refused(int http_status, struct str body)
 	return http_status == 400 ? CLI_USAGE : http_status == 404 ? CLI_NOTHING : CLI_FAILED;
 }
 
-/* A file is there whole or not at all; what is no plain file (a pipe, a device, a link) is written
- * to, and never replaced. */
+/* Whether the output replaces the file at the end, so that it is complete or absent. Other things
+ * (a pipe, a device, a link) are written to and never replaced. */
 static bool is_replaced(const char *path)
 {
 	struct stat st;
@@ -251,10 +251,10 @@ int cli_pass_on(struct str body, const char *path)
 		cli_complain("%s", err_text(&e, s));
 		return CLI_FAILED;
 	}
-	bool line = body.len > 0 && body.p[0] == '{'; /* JSON comes without an end of line */
+	bool line = body.len > 0 && body.p[0] == '{'; /* JSON comes without a newline at its end */
 	if (cli_show(stdout, body) && (!line || putchar('\n') == '\n') && fflush(stdout) == 0)
 		return CLI_OK;
-	if (errno == EPIPE) { /* `| head` has seen enough */
+	if (errno == EPIPE) { /* the reader has ended, as with `| head` */
 		clearerr(stdout);
 		return CLI_OK;
 	}
@@ -285,8 +285,8 @@ static enum status get(const struct cli_ask *ask, const char *url, int *http_sta
 	return s;
 }
 
-/* False, with a complaint, for what people often type first: the name of a file or a program, or a
- * condition without braces. */
+/* Whether the text can be a selector. Complains of what people often type first: the name of a file
+ * or a program, or a condition without braces. */
 static bool selector_is_one(const char *s)
 {
 	if (!s || !s[0] || strchr(s, '{'))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a child is a fork that goes on in another function, not a new program. It gets a name of its
- * own (profiles, ps), dies with its parent, and leaves SIGINT and SIGHUP, which a terminal sends to
- * the whole group, to the parent, which knows in which order to stop. The server, which answers the
- * network, opens what wants privileges first, and then has none.
+ * How: a child is a fork that runs another function, without exec. It gets a name of its own (in
+ * profiles and ps) and dies with its parent. It ignores SIGINT and SIGHUP, which a terminal sends
+ * to the whole group: the parent knows in which order to stop. The server, which is reached from
+ * the network, first opens what needs privileges and then gives them up.
  */
 #include "cli/child.h"
 
@@ -25,13 +25,14 @@
 #include "os/os.h"
 
 #define PRIVILEGED_PORTS_END 1024
-#define STORAGE_DEPTH_MAX 4u /* debuginfo/ has the deepest */
+#define STORAGE_DEPTH_MAX 4u /* debuginfo/ is the deepest */
 
 static volatile sig_atomic_t stop;
 static pid_t supervisor;
 
-/* A service manager sends SIGTERM to every process of the service at once. Only the supervisor's
- * counts: it stops the agent first, whose last batch then still finds the server. */
+/* A service manager sends SIGTERM to every process of the service at once. A child obeys only its
+ * supervisor, which stops the agent first, so that the agent's last batch still reaches the
+ * server. */
 static void on_term(int number, siginfo_t *info, void *context)
 {
 	(void)number;
@@ -40,7 +41,7 @@ static void on_term(int number, siginfo_t *info, void *context)
 		stop = 1;
 }
 
-/* False: the parent is gone already. */
+/* Sets the process's name and signals. False: the parent is gone already. */
 static bool settle(const char *name, pid_t parent)
 {
 	struct sigaction term = { .sa_sigaction = on_term, .sa_flags = SA_SIGINFO };
@@ -108,7 +109,7 @@ static void make_tree_ours(int dir, uid_t from, uint32_t depth)
 		const char *name = entry->d_name;
 		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 			continue;
-		/* By the descriptor: the owner may put another file there meanwhile. */
+		/* By descriptor, since the owner may replace the file meanwhile. */
 		CLEANUP(fd_cleanup)
 		int place = openat(dirfd(d), name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 		if (place < 0 || fstat(place, &st) < 0 || st.st_uid != from)
@@ -121,8 +122,8 @@ static void make_tree_ours(int dir, uid_t from, uint32_t depth)
 	closedir(d);
 }
 
-/* Root without capabilities is a user like any other: where the directory is another user's it is
- * made root's, and below a closed folder it is used by its descriptor. */
+/* Root without capabilities has only the rights of its files. So a directory of another user is
+ * made root's, and a directory below one that root cannot search is used by its descriptor. */
 static enum status take_storage(const char *path, int *out_fd, struct err *e)
 {
 	struct stat st;
@@ -144,7 +145,7 @@ static enum status take_storage(const char *path, int *out_fd, struct err *e)
 	return OK;
 }
 
-/* A port or a folder that may need capabilities to open. */
+/* Whether opening the address, a port or a socket file, may need capabilities. */
 static bool wants_privileges(const char *address)
 {
 	const char *colon = strrchr(address, ':');

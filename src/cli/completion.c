@@ -18,7 +18,7 @@ static void each_option(const struct cli_command *c, option_fn *fn, struct buf *
 				fn(c, &c->groups[g].options[i], out);
 }
 
-/* Up to the first end of a sentence. */
+/* The text up to the end of its first sentence. */
 static struct str first_sentence(const char *help)
 {
 	size_t len = 0;
@@ -27,7 +27,7 @@ static struct str first_sentence(const char *help)
 	return str_make(help, len);
 }
 
-/* Within single quotes of sh and zsh; `special` get a backslash. */
+/* Writes a text for single quotes of sh and zsh; characters of `special` get a backslash. */
 static void put_quoted(struct buf *out, struct str s, const char *special)
 {
 	for (size_t i = 0; i < s.len; i++) {
@@ -72,7 +72,7 @@ static void bash_flag(const struct cli_command *c, const struct cli_option *o, s
 	buf_printf(out, "--%s ", o->name);
 }
 
-/* What may follow a flag with a value: its choices, else files, which is bash's own default. */
+/* Completes the value of a flag: one of its choices, else a file, which is bash's own default. */
 static void bash_value(const struct cli_command *c, const struct cli_option *o, struct buf *out)
 {
 	(void)c;
@@ -188,7 +188,7 @@ void cli_complete_zsh(const struct cli_manual *m, struct buf *out)
 
 /* ---- fish ---- */
 
-/* Within single quotes of fish. */
+/* Writes a text for single quotes of fish. */
 static void put_fish(struct buf *out, struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {

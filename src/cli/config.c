@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* show runs the verb itself, which then prints its values instead of starting. */
+/* `show` runs the verb itself, which then prints its values instead of starting. */
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "cli/sending.h"
 #include "os/os.h"
 
-/* A file that no configuration is, but one of users and TLS, as its keys say. */
+/* Whether the file's keys are those of a web-config file (users and TLS) and not of a
+ * configuration. */
 static bool is_web_config(const char *path)
 {
 	CLEANUP(buf_deinit) struct buf yaml;

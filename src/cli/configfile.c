@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: conf makes the tree, and the tables of flags say what its keys are. Whatever the verb, the
- * keys of all of them are known, so that one file serves a host.
+ * How: conf parses the tree, and the tables of flags give its keys. Each verb accepts the keys of
+ * all verbs, so that one file is enough for a host.
  */
 #include "cli/configfile.h"
 
@@ -18,7 +18,7 @@
 #define KEY_MAX 96
 #define KEYS_MAX 512
 
-/* Of Parca, and of Prometheus. */
+/* Sections with the format of Parca and Prometheus. */
 static const char *const further[] = { "object_storage", "scrape_configs", "relabel_configs" };
 
 static void key_of(const struct cli_option *o, char out[KEY_MAX])
@@ -118,7 +118,7 @@ enum status cli_config_set(const struct cli_config *c, const struct cli_option *
 	return OK;
 }
 
-/* Without the user and password of a URL, or of "USER:PASSWORD@HOST:PORT". */
+/* Shows a text without the user and password of a URL or of "USER:PASSWORD@HOST:PORT". */
 static void show_text(struct buf *out, struct str text, bool secret)
 {
 	CLEANUP(buf_deinit) struct buf shown;
@@ -128,7 +128,7 @@ static void show_text(struct buf *out, struct str text, bool secret)
 	size_t colon = str_index(user, ':');
 	bool plain = true;
 	for (size_t i = 0; i < user.len; i++)
-		plain &= !strchr(" ()[]|*$\\", user.p[i]); /* no expression */
+		plain &= !strchr(" ()[]|*$\\", user.p[i]); /* not a regular expression */
 	bool pair = at < text.len && colon + 1 < at && plain;
 	buf_init(&shown, text.len + 16);
 	if (secret) {
@@ -197,7 +197,7 @@ static bool is_secret(struct str key)
 	return false;
 }
 
-/* Behind "key:" or "-"; the depth is bounded by CONF_DEPTH_MAX. */
+/* Shows a node after "key:" or "-"; the depth is bounded by CONF_DEPTH_MAX. */
 static void show_node(struct buf *out, const struct conf_node *n, int indent, bool secret)
 {
 	if (n->kind == CONF_TEXT || !n->count) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: every batch is decoded into one profile in memory, and that is encoded once: texts,
- * functions and stacks of all batches become one table each.
+ * How: all batches are decoded into one profile in memory, which is encoded once: so it has each
+ * text, function and stack only once.
  */
 #include "cli/cli.h"
 
@@ -19,8 +19,8 @@
 #include "parca/parca.h"
 #include "pprof/pprof.h"
 
-#define PROFILE_BYTES_MAX ((size_t)1 << 30) /* of texts, and again of tables */
-#define OFFLINE_BYTES_MAX ((size_t)1 << 30) /* of a file of parca-agent's, decompressed */
+#define PROFILE_BYTES_MAX ((size_t)1 << 30) /* for texts, and as many for tables */
+#define OFFLINE_BYTES_MAX ((size_t)1 << 30) /* of a decompressed file of parca-agent */
 #define OFFLINE_BATCH_BYTES_MAX ((size_t)256 << 20)
 #define LISTING_BYTES_MAX ((size_t)16 << 20)
 #define ZSTD_MAGIC "\x28\xb5\x2f\xfd"
@@ -125,7 +125,8 @@ static bool is_kept(struct str name)
 	       str_ends(name, STR(".padata.zst"));
 }
 
-/* E_LIMIT, E_NOMEM: there is no going on. */
+/* Decodes a file; complains if it is bad. E_LIMIT, E_NOMEM: no further file can be decoded
+ * either. */
 static enum status take_file(struct conversion *v, const char *path)
 {
 	struct err e = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One header, made of whichever was given. */
+/* Makes the Authorization header of the credentials that were given. */
 #include "cli/credentials.h"
 
 #include <stdio.h>

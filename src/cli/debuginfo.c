@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The work of parca-debuginfo with its flags. Sources are found by the symbol table that the server
- * would make of the file, in the same sandboxed child: so the archive has each file under the very
- * name that frames have, and nothing here reads DWARF.
+ * What parca-debuginfo does, with the same flags. The list of sources comes from the symbol table
+ * that the server would make of the file, made in the same sandboxed child. So the archive has each
+ * file under the name that frames have, and this process reads no DWARF.
  */
 #include "cli/debuginfo.h"
 
@@ -163,7 +163,7 @@ static enum status gather(void *ctx, struct str file, struct err *e)
 	if (snprintf(path, sizeof(path), "%.*s", STR_ARG(file)) >= (int)sizeof(path))
 		(void)err_set(
 			&why, s, "%.*s…: the path is too long", STR_ARG(str_sub(file, 0, 64)));
-	else /* the file with the debug information chose it */
+	else /* its path comes from the file with the debug information */
 		s = os_open_regular(AT_FDCWD, path, &fd, &why);
 	if (s == OK)
 		s = os_read_fd(fd, path, &g->text, &why);
@@ -191,7 +191,7 @@ static enum status gather_all(
 	return s;
 }
 
-/* The symbol table of the file; it lives in memory, its file is gone already. */
+/* Makes the symbol table of the file; it stays mapped after its own file is removed. */
 static enum status table_of(const char *path, struct debuginfo_table **out, struct err *e)
 {
 	char dir[PATH_MAX], made[PATH_MAX + 8];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: files are opened here and read elsewhere; temporary files lie in TMPDIR. */
+/* How: files are opened here and read elsewhere; temporary files are in TMPDIR. */
 #include "cli/debuginfo.h"
 
 #include "cli/cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flags, the file, and what a person reads; how it is sent: upload/upload.h. */
+/* The flags, the files and the messages of the verb; upload/upload.h sends. */
 #include "cli/debuginfo.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ struct upload {
 	const char *address, *token, *token_file;
 	bool insecure, skip_verify, no_extract, no_initiate, force;
 	const char *type, *build_id;
-	const char *log_level; /* "debug": says what it does */
+	const char *log_level; /* "debug": print each step */
 	struct cli_list headers;
 };
 
@@ -89,7 +89,7 @@ static const struct cli_command command = {
 	.group_count = 1,
 };
 
-/* One file on its way. */
+/* A file that is being sent. */
 struct sent {
 	const struct upload *flags;
 	struct net_client *client;
@@ -227,7 +227,8 @@ static bool is_quiet(const struct sent *x)
 static void say_not_sent(const struct sent *x, const struct upload_answer *a)
 {
 	CLEANUP(buf_deinit) struct buf reason;
-	buf_init(&reason, 4 * sizeof(a->reason)); /* a byte that cannot be shown becomes three */
+	buf_init(&reason,
+		4 * sizeof(a->reason)); /* a byte that cannot be shown becomes up to three */
 	cli_plain(str_of(a->reason), "", &reason);
 	printf(a->wanted ? "Not uploading \"%s\" with build id %s, as asked; the server would take "
 			   "it: %.*s\n"
@@ -277,7 +278,7 @@ static enum status upload(struct sent *x, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "%s", x->path);
 }
 
-/* A user who uploads the stripped program itself would wait for names in vain. */
+/* Warns of a stripped program, from which no names can come. */
 static void warn_if_stripped(const struct objfile *obj, const char *path)
 {
 	static const char *const names[] = { ".symtab", ".debug_info", ".zdebug_info",
@@ -290,7 +291,7 @@ static void warn_if_stripped(const struct objfile *obj, const char *path)
 		path);
 }
 
-/* The build id, and the file whose bytes are sent. */
+/* Finds the build id, and opens the file to send. */
 static enum status prepare(struct sent *x, struct err *e)
 {
 	const struct upload *f = x->flags;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables: a row for each flag says where its value goes and what it may be. settings.c makes
+ * Tables with a row for each flag: where its value is stored, and what it may be. settings.c makes
  * configurations of the values.
  */
 #include "cli/flags.h"

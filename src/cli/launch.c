@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: between us and the command stands a process that is the subreaper of what the command leaves
- * behind: daemons and orphans become its children, not init's. It ends with the command's status.
+ * How: a process between this one and the command is the subreaper: daemons and orphans of the
+ * command become its children and not init's. It ends with the command's status.
  */
 #include "cli/launch.h"
 
@@ -19,7 +19,7 @@
 
 #include "cli/options.h"
 
-static volatile sig_atomic_t command; /* pid, for the handler */
+static volatile sig_atomic_t command; /* pid for the signal handler */
 
 static void pass_on(int number)
 {
@@ -45,7 +45,7 @@ static void run_command(char *const *argv, int go_fd, int failed_fd, const sigse
 	_exit(why == ENOENT ? LAUNCH_NO_COMMAND : LAUNCH_NOT_STARTED);
 }
 
-/* SIGINT comes from the terminal to the command too. */
+/* The process between ignores SIGINT, which the terminal sends to the command too. */
 static void keep_quiet(void)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN }, pass = { .sa_handler = pass_on };
@@ -139,8 +139,8 @@ void launch_go(struct launch *l)
 {
 	if (l->go_fd < 0)
 		return;
-	/* It is there: nothing else reads, and it waits for nothing else. Should it have been
-	 * killed, its end is seen as that of the command. */
+	/* The process waits for this byte. If it was killed before, its end is taken for that of
+	 * the command. */
 	if (write(l->go_fd, "g", 1) < 0)
 		cli_complain("the command could not be told to start: %m");
 	close(l->go_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: two tables of constants. A folder that a server makes in its storage directory has a row in
- * the first one, or a server that root starts refuses the directory of another user.
+ * How: two tables of constants. Each folder that a server makes in its storage directory needs a
+ * row in the first; else a server started by root refuses a storage directory of another user.
  */
 #include "cli/layout.h"
 

@@ -32,7 +32,8 @@ static const struct cli_verb verbs[] = {
 };
 /* clang-format on */
 
-/* Of the loader that was told to run us, where that was so. */
+/* Corrects the process's name, if the dynamic loader was started with this program as its
+ * argument. */
 static void take_name(void)
 {
 	char path[PATH_MAX], folder[PATH_MAX];
@@ -43,7 +44,7 @@ static void take_name(void)
 int main(int argc, char **argv)
 {
 	take_name();
-	/* This program is also the process that reads foreign ELF files. */
+	/* This program is also the child process that reads untrusted ELF files. */
 	int rc = debuginfo_child_main(argc, argv);
 	return rc >= 0 ? rc : cli_main(argc, argv, verbs);
 }

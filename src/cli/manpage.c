@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: every text passes put(), which escapes what man(7) would obey: backslashes and dashes
- * anywhere, dots and quotes at the beginning of a line. Lines of a text that begin with a blank are
- * examples and keep their shape. Pages carry no date, so that two builds are the same.
+ * How: every text passes put(), which escapes what man(7) would take for commands: backslashes and
+ * dashes anywhere, dots and quotes at the beginning of a line. Lines of a text that begin with a
+ * blank are examples and keep their shape. Pages carry no date, so that two builds are the same.
  */
 #include "cli/manual.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: every verb is called with --help while cli_described takes its table in place of the
- * printing; a table whose arguments begin "verify|inspect" has sub-verbs, which are called too. So
- * no list stands beside the tables.
+ * How: every verb is called with --help; cli_described() then gets its table, and nothing is
+ * printed. If the arguments of a table begin like "verify|inspect", they are sub-verbs, which are
+ * called too. So there is no second list that could differ from the tables.
  */
 #include "cli/manual.h"
 
@@ -30,7 +30,8 @@ static const struct cli_command command = {
 
 /* Filled by cli_described. */
 static struct cli_manual manual;
-static struct cli_command commands[CLI_MANUAL_COMMANDS_MAX]; /* copies: a verb's may be local */
+static struct cli_command
+	commands[CLI_MANUAL_COMMANDS_MAX]; /* copies, since a verb's table may be local */
 
 static void take(const struct cli_command *c)
 {
@@ -40,7 +41,7 @@ static void take(const struct cli_command *c)
 	manual.count++;
 }
 
-/* Its sub-verbs come before it: a shell takes the first pattern that fits. */
+/* Sub-verbs come before their verb, because a shell takes the first pattern that matches. */
 static void visit(const struct cli_verb *verb)
 {
 	char name[32], sub[32], flag[] = "--help";
@@ -76,7 +77,7 @@ static void gather(void)
 	cli_described = NULL;
 }
 
-/* DIR/FOLDER/NAME; folders are made. */
+/* Writes DIR/FOLDER/NAME; makes the folders. */
 static bool write_file(const char *dir, const char *folder, const char *name, struct buf *text)
 {
 	char path[PATH_MAX];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a server of its own on a free port of this host, with a store that lives as long as the
- * verb. Files of other formats become pprof files first. Then all are pushed to the server like any
+ * How: the verb starts a server on a free port of this host, whose store is deleted at the end.
+ * Files of other formats are converted to pprof first. Then all are pushed to the server like any
  * profile.
  */
 #include "cli/cli.h"
@@ -26,7 +26,8 @@
 #include "pprof/pprof.h"
 #include "stacktext/stacktext.h"
 
-#define FILE_BYTES_MAX ((size_t)1 << 30) /* also decompressed, and of the profile made of it */
+#define FILE_BYTES_MAX \
+	((size_t)1 << 30) /* also of the decompressed file, and of the profile made of it */
 #define STORE_MEMORY_BYTES ((uint64_t)1 << 30)
 #define GZIP_LEVEL 3
 #define MARGIN_MS (60 * 1000)
@@ -40,7 +41,7 @@ struct open {
 	char **files;
 	int count;
 	struct buf *bodies; /* pprof files */
-	const char **names; /* of their types; NULL: the server chooses */
+	const char **names; /* of the profiles' types; NULL: the server chooses */
 	char dir[CLI_TEMP_DIR_BYTES];
 	char server[160];
 	bool failed, shown;
@@ -79,7 +80,7 @@ static enum status read_input(const char *path, struct buf *out, struct err *e)
 	return os_read_file(path, out, e);
 }
 
-/* A text becomes a pprof file; others are taken to be one. */
+/* Converts a text format to pprof. */
 static enum status make_pprof(
 	struct str plain, const char *path, enum stacktext_format f, struct buf *out, struct err *e)
 {
@@ -142,7 +143,7 @@ static bool load_all(struct open *o)
 
 /* ---- what is shown ---- */
 
-/* The number behind `key`, least or most of all. */
+/* The least or largest of all numbers that follow `key`. */
 static int64_t find_ms(const char *json, const char *key, bool most)
 {
 	int64_t found = 0;
@@ -187,7 +188,7 @@ static void browse(const char *address)
 {
 	const char *x = getenv("DISPLAY"), *wayland = getenv("WAYLAND_DISPLAY");
 	if (geteuid() == 0 || (!(x && x[0]) && !(wayland && wayland[0])))
-		return; /* the address is printed; no browser runs as root */
+		return; /* the address is printed; a browser is not run as root */
 	if (fork() != 0)
 		return;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -266,7 +267,7 @@ static void on_server(void *ctx, const char *address, const char *dial)
 	struct open *o = ctx;
 	(void)address;
 	if (o->shown)
-		return; /* it died, and is there again with what it had stored */
+		return; /* the server was started again, with its stored samples */
 	snprintf(o->server, sizeof(o->server), "http://%s", dial);
 	push_all(o);
 	if (!o->failed)

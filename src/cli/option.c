@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each kind of value has one reader; a text that is none is left out with a sentence. */
+/* Each kind of value has one reader, which refuses other texts with an error message. */
 #include "cli/option.h"
 
 #include <string.h>
@@ -56,7 +56,8 @@ static enum status add_to_list(
 	return OK;
 }
 
-/* Of a value that --help calls HOST:PORT: what is no number is looked at when it is used. */
+/* Checks the port if --help calls the value HOST:PORT; other texts are checked when they are
+ * used. */
 static enum status set_text(
 	const struct cli_option *o, const char *value, const char **field, struct err *e)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: getopt_long does the walking; its table is made from ours, with the flag's number in our
- * table as its value. getopt_long also takes prefixes of flags: those are refused here, so that a
- * script does not break when a flag is added. Every value, from wherever it comes, goes through
- * cli_set_value(), so a default that is wrong is found by the first test that parses anything.
+ * How: getopt_long parses the arguments; its table is made from the verb's, and its values are row
+ * numbers there. getopt_long also accepts prefixes of flags; these are refused here, so that a
+ * script does not break when a flag is added. Every value, from whatever source, goes through
+ * cli_set_value(), so any test that parses a verb's flags finds a wrong default.
  */
 #include "cli/options.h"
 
@@ -22,7 +22,7 @@
 #define OPTION_BASE 1000
 #define OPTION_HELP 999
 
-/* The verb's own file: its texts are values until another one is loaded. */
+/* The configuration file of the verb: values point into its texts until another is loaded. */
 static struct cli_config file;
 
 struct parsing {
@@ -47,7 +47,7 @@ void cli_complain(const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* It may say what a server said. */
+	/* The message may quote a server. */
 	CLEANUP(buf_deinit) struct buf plain;
 	buf_init(&plain, 9 * sizeof(text));
 	cli_plain(str_of(text), "\n\t", &plain);
@@ -74,8 +74,8 @@ static bool set_option(struct parsing *p, uint32_t i, const char *value, const c
 	return false;
 }
 
-/* The variable that sets it: its own, or in a configurable verb FIRN_ and its name. NULL: none is
- * set. */
+/* The value of the flag's environment variable: its own one, or, in a verb that can be configured,
+ * FIRN_ and the flag's name. NULL: not set. */
 static const char *env_of(const struct parsing *p, const struct cli_option *o, char name[96])
 {
 	const char *value = NULL;
@@ -236,7 +236,7 @@ static void make_getopt(const struct parsing *p, struct option *longs, char *sho
 	*shorts = 0;
 }
 
-/* Number in the table of what getopt_long found; -1 when it is none of ours. */
+/* The table's row for what getopt_long found; -1: not in the table. */
 static int which_option(const struct parsing *p, int found)
 {
 	if (found >= OPTION_BASE)
@@ -247,7 +247,7 @@ static int which_option(const struct parsing *p, int found)
 	return -1;
 }
 
-/* The whole name stood there, and not a prefix of it. */
+/* Whether the flag was typed in full, and not as a prefix. */
 static bool is_whole(const char *typed, const char *name)
 {
 	return strncmp(typed, "--", 2) != 0 ||
@@ -270,7 +270,7 @@ static bool print_help(const struct cli_command *c, int *out_exit)
 	return false;
 }
 
-/* The argument that getopt_long has just looked at, as it was typed. */
+/* The argument that getopt_long has just parsed, as it was typed. */
 static const char *typed_flag(int found, char **argv, char brief[3])
 {
 	if (found == '?' && optopt > 0 && optopt < OPTION_HELP) {
@@ -283,7 +283,7 @@ static const char *typed_flag(int found, char **argv, char brief[3])
 	return argv[optind - (value_apart ? 2 : 1)];
 }
 
-/* One flag; false ends the parsing. */
+/* Handles one flag; false ends the parsing. */
 static bool take(struct parsing *p, int found, const char *typed, int *out_exit)
 {
 	*out_exit = CLI_USAGE;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * parca-agent's flags that have nothing to do here: taken, so that a unit file or a manifest may
- * stay as it is, and answered with one sentence that says why. Not shown by --help.
+ * Flags of parca-agent without a meaning in firn. They are accepted, so that a unit file or a
+ * manifest need not be changed, and answered with a sentence that says why they do nothing. --help
+ * does not show them.
  */
 #include "cli/flags.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: bytes that are no UTF-8 are replaced first; then each character is looked at by itself. */
+/* How: bytes that are not UTF-8 are replaced first; then each character is checked by itself. */
 #include "cli/plain.h"
 
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #define REPLACEMENT "\xEF\xBF\xBD"
-/* Of a terminal's text, a step at a time. */
+/* Bytes that are made plain and written at a time. */
 #define SHOWN_BYTES 65536
 
-/* Bytes of the character at `p`; `s` is UTF-8. */
+/* Bytes of the UTF-8 character that begins with `first`. */
 static size_t length(unsigned char first)
 {
 	if (first < 0xC0)
@@ -57,7 +57,7 @@ bool cli_show(FILE *to, struct str s)
 	CLEANUP(buf_deinit) struct buf text;
 	buf_init(&text, 9 * SHOWN_BYTES);
 	while (s.len) {
-		/* Not through a character. */
+		/* Do not cut within a character. */
 		size_t n = MIN(s.len, (size_t)SHOWN_BYTES);
 		while (n < s.len && n > SHOWN_BYTES - 4 && ((unsigned char)s.p[n] & 0xC0) == 0x80)
 			n--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file is posted as it is. What the server answers becomes a sentence and an exit code.
+ * A file is posted unchanged. The server's answer becomes a message and an exit code.
  */
 #include "cli/push.h"
 
@@ -69,7 +69,7 @@ static int refused(const char *file, int http_status, struct str answer)
 	return http_status == 400 ? CLI_USAGE : CLI_FAILED;
 }
 
-/* A text, which no pprof file is. */
+/* Complains if the file is a text, which no pprof file is. */
 static bool complain_of_text(const char *file, struct str bytes)
 {
 	struct err e = { 0 };

@@ -56,7 +56,7 @@ static const struct cli_command command = {
 	.group_count = 2,
 };
 
-/* "graph.svg" with a table in it is a mistake. */
+/* Whether the file's suffix names a format: a table in "graph.svg" would be a mistake. */
 static bool ending_is_known(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: GET of /ready, which server and agent answer without asking who it is. Nothing secret is
- * sent, and a container's own address is not the name in its certificate: https is not checked.
+ * How: GET of /ready, which server and agent answer without authentication. Certificates of https
+ * are not checked: nothing secret is sent, and a container's own address is not the name in its
+ * certificate.
  */
 #include "cli/cli.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a server and an agent as under `firn up`, but in a directory and on a socket of their own
- * that live as long as the recording. When the agent has sent its last batch, the server is asked
- * for the report until every name is there that can be had; then all of it is removed.
+ * How: a server and an agent run as with `firn up`, but with a directory and a socket of their own,
+ * which are removed at the end. When the agent has sent its last batch, the server is asked for the
+ * report until it has all names that it can find.
  */
 #include "cli/cli.h"
 
@@ -26,7 +26,7 @@
 #define PROFILE_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"
 #define STORE_MEMORY_BYTES ((uint64_t)512 << 20)
 #define FLUSH_INTERVAL_NS NS_PER_SEC
-/* How long names may take that have to be read from big debug files. */
+/* How long reading names from large debug files may take. */
 #define NAMES_PATIENCE_NS (60 * NS_PER_SEC)
 #define PENDING_TEXT_BYTES 512 /* of the list of files that have no names yet */
 #define ASK_TIMEOUT_NS (120 * NS_PER_SEC)
@@ -44,17 +44,17 @@ struct record {
 	/* ---- */
 	char *const *command;
 	int pid;    /* of -p */
-	int pid_fd; /* readable when it has ended, also as a zombie; -1 */
+	int pid_fd; /* readable when the process has ended, also as a zombie; -1: none */
 	char dir[CLI_TEMP_DIR_BYTES];
 	char address[96];
 	char cache[PATH_MAX];
 	struct launch launch;
-	int64_t began_ns; /* monotonic; 0: not yet */
+	int64_t began_ns; /* monotonic; 0: not begun yet */
 	int64_t ended_ns;
-	int wait_status; /* of the command */
+	int wait_status; /* of the command's end */
 	bool command_ended, not_started;
 	bool shows_progress;
-	double samples, lost; /* samples below 0: not known */
+	double samples, lost; /* samples below 0: unknown */
 	int exit_code;
 };
 
@@ -62,7 +62,7 @@ struct record {
 static const struct record_format {
 	const char *name;
 	const char *suffix;
-	const char *path; /* of the API; NULL: of another format */
+	const char *path; /* of the API */
 } formats[] = {
 	{ "pprof", ".pb.gz", "/api/pprof" },
 	{ "html", ".html", "/api/flamegraph" },
@@ -145,7 +145,8 @@ static double metric(struct str text, const char *name)
 	return sum;
 }
 
-/* Names that are still being read, of how many addresses; and in which files, as a list in JSON. */
+/* The number of addresses whose names are still being read; `files`: in which files, as a JSON
+ * list. */
 static uint64_t pending_names(const struct record *r, char *files, size_t size)
 {
 	CLEANUP(buf_deinit) struct buf body;
@@ -195,7 +196,7 @@ static void on_agent(void *ctx)
 {
 	struct record *r = ctx;
 	if (r->began_ns)
-		return; /* it died, and is there again */
+		return; /* the server was started again */
 	r->began_ns = clock_monotonic_ns();
 	launch_go(&r->launch);
 }
@@ -295,8 +296,9 @@ static void on_agent_end(void *ctx, const char *dial)
 	bool pprof = strcmp(format, "pprof") == 0;
 	if (r->shows_progress)
 		fputs("\r\033[K", stderr);
-	/* A reader that ends early (`| head`) does not end us: there is a folder to remove. Not
-	 * before, since the command would have inherited it. */
+	/* If the reader of the output ends early (`| head`), this process must not, as it has a
+	 * folder to remove. SIGPIPE is ignored only now, since the command would have inherited
+	 * that. */
 	signal(SIGPIPE, SIG_IGN);
 	r->exit_code = CLI_OK; /* also for a program that only slept: no samples */
 	if (r->samples != 0)
@@ -306,7 +308,7 @@ static void on_agent_end(void *ctx, const char *dial)
 
 /* ---- before and after ---- */
 
-/* A name with an ending that says nothing of what will be in it. */
+/* Whether the file's suffix is that of no format. */
 static bool has_other_ending(const char *path)
 {
 	const char *name = strrchr(path, '/');

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tables only: the files of the verbs say what becomes of the values. */
+/* Tables only: the values are used in the files of the verbs. */
 #include "cli/sending.h"
 
 #include "cli/flags.h"

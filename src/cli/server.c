@@ -54,8 +54,8 @@ static const struct cli_command command = {
 struct announcer {
 	int fd;
 	const struct server_config *config;
-	const char *storage_path; /* as it was named; NULL: it has none */
-	bool page;                /* no: it only scrapes */
+	const char *storage_path; /* as given by the flag; NULL: without a storage directory */
+	bool page;                /* false: the server only scrapes, and has no page */
 };
 
 static void *announce(void *ctx)
@@ -84,7 +84,8 @@ static void *announce(void *ctx)
 	return NULL;
 }
 
-/* `typed`: as the flags say, before privileges were given up. `to`: it only scrapes; NULL. */
+/* `typed`: as the flags say, before privileges were given up. `to`: where a server that only
+ * scrapes sends profiles; else NULL. */
 static int run(struct server_config *config, const struct server_config *typed,
 	const struct server_forward *to)
 {
@@ -129,7 +130,7 @@ static bool split(const char *flag, const struct cli_list *list, size_t max, siz
 	return true;
 }
 
-/* Complains, and is false, where the flags do not go together. */
+/* Takes the flags; if they contradict each other, complains and returns false. */
 static bool take_forward(const struct cli_forward_flags *f, const struct server_config *config,
 	struct server_forward *out, bool *out_only)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From the values of flags (flags.c) to the configurations of server and agent. What a table of
- * flags cannot check is checked here: values that depend on each other, on files or on this host.
+ * Makes the configurations of server and agent from the values of flags (flags.c). It checks what a
+ * table of flags cannot: values that depend on each other, on files or on this host.
  */
 #include "cli/flags.h"
 
@@ -57,7 +57,8 @@ bool cli_cache_path(char out[PATH_MAX], const char *below)
 	return user_path(out, "/var/cache/firn", "XDG_CACHE_HOME", "/.cache/firn", below);
 }
 
-/* `given`, or what `otherwise` makes of nothing; absolute, made if it is not there. */
+/* The directory `given`, or the one that `otherwise` finds, as an absolute path; makes it if it is
+ * missing. */
 static bool settle_dir(const char *flag, const char *given, bool (*otherwise)(char *, const char *),
 	char out[PATH_MAX])
 {
@@ -101,8 +102,8 @@ static bool check_http(const struct cli_server_flags *f)
 	return true;
 }
 
-/* A header's name, in lower case as requests have it. An empty one is an unset variable somewhere:
- * without a complaint no tenant would be apart from another. */
+/* Takes the header's name, in lower case as in requests. An empty name, which may come from an
+ * unset variable, is an error: else all tenants would be one. */
 static bool settle_tenant(struct cli_server_flags *f)
 {
 	const char *name = f->tenant_header ? f->tenant_header : "";
@@ -136,7 +137,7 @@ static bool check_limits(const struct cli_server_flags *f)
 	return true;
 }
 
-/* The rules of both lists. */
+/* Checks the rules of both lists. */
 static bool settle_rules(struct cli_server_flags *f)
 {
 	struct err e = { 0 };
@@ -159,7 +160,7 @@ static bool settle_rules(struct cli_server_flags *f)
 	return s == OK;
 }
 
-/* TLS of the web-config file: the agent of `firn up` has to know of it. */
+/* Takes TLS from the web-config file: the agent of `firn up` needs it. */
 static bool settle_web(struct cli_server_flags *f)
 {
 	struct err e = { 0 };
@@ -231,7 +232,7 @@ bool cli_server_apply(struct cli_server_flags *f, struct server_config *out)
 	return true;
 }
 
-/* "name=value" with a name as selectors take it. */
+/* Whether the text is "name=value" with a name that selectors accept. */
 static bool is_label(const char *text)
 {
 	size_t len = strcspn(text, "=");
@@ -257,7 +258,7 @@ static bool check_labels(const char *flag, const struct cli_list *list)
 	return true;
 }
 
-/* A label that has a flag of its own, behind those of --metadata-external-labels. */
+/* Appends a label that has a flag of its own to those of --metadata-external-labels. */
 static bool add_label(const char *flag, const char *name, const char *value, struct cli_list *list)
 {
 	char *at = list->text + list->used;
@@ -282,7 +283,7 @@ static void apply_opting(struct cli_profiling_flags *f, struct agent_config *out
 	out->opt_in_labels = f->opt_in_labels.count ? f->opt_in_labels.v : NULL;
 }
 
-/* parca-agent's names of tracers, and ours. */
+/* The names of tracers: parca-agent's, and firn's own. */
 static const struct {
 	const char *name;
 	uint32_t runtimes;

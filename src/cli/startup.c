@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: a port that is taken is looked up in /proc/net: the socket that listens there, and the
- * process that has it, where /proc shows that to us. Where it does not (root's firn, to a user) the
- * port is asked for its page.
+ * How: if a port is taken, /proc/net gives the inode of the socket that listens there, and /proc
+ * the process that has it. If /proc does not show that (a user, and a firn of root), the page is
+ * requested from the port.
  */
 #include "cli/startup.h"
 
@@ -24,7 +24,7 @@
 #define FDS_MAX 65536 /* of one process */
 #define COMM_MAX 64
 
-/* The inode of the socket that listens on `port`; 0: none is seen. */
+/* The inode of the socket that listens on `port`; 0: not found. */
 static uint64_t listener_of(unsigned port)
 {
 	static const char *const tables[] = { "/proc/net/tcp", "/proc/net/tcp6" };
@@ -106,7 +106,8 @@ void cli_dial_address(const char *address, char *out, size_t out_size)
 		snprintf(out, out_size, "%s", address);
 }
 
-/* A server's page and an agent's both have a title that begins with it. */
+/* Whether the port answers with a page of firn: the titles of server's and agent's pages begin with
+ * it. */
 static bool shows_firn(const char *dial)
 {
 	struct fetch *f = NULL;

@@ -27,7 +27,7 @@
 
 #define TIMEOUT_NS (3600 * NS_PER_SEC)
 #define SELECTOR_ARENA_BYTES ((size_t)1 << 20)
-#define EXPORT_BYTES_MAX ((size_t)32 << 20) /* of one part: an import of it fits a request */
+#define EXPORT_BYTES_MAX ((size_t)32 << 20) /* of one part: an import of it fits into a request */
 #define STORE_PATH_BYTES 4096
 
 struct options {
@@ -59,8 +59,8 @@ static void notice(void *ctx, const char *sentence)
 	cli_complain("%s", sentence);
 }
 
-/* Where the directory is another user's, root reads and writes it by what root may; else nothing of
- * that is needed. */
+/* Gives up privileges, unless the directory is another user's and root needs them to read and write
+ * it. */
 static enum status drop_privileges(const char *path, struct err *e)
 {
 	struct stat st;
@@ -249,7 +249,7 @@ static const struct cli_option import_options[] = {
 	"--enable-admin-api (http://127.0.0.1:7070), or a storage directory that no server " \
 	"has open.\n\n"
 
-/* What a server answered, on a line of its own. */
+/* Prints a server's answer on a line of its own. */
 static enum status say(struct str body, struct err *e)
 {
 	if (cli_show(stdout, body) && putchar('\n') == '\n')
@@ -354,9 +354,9 @@ static enum status export_piece(
 	return s;
 }
 
-/* The middle of what can hold samples, at a whole hour where there is one, else at a whole step of
- * the times of merged samples: so that no rounding moves a sample from one half to the other. False
- * when there is none. */
+/* The middle of the time range: a whole hour if there is one, else a whole step of the times of
+ * merged samples, so that no rounding moves a sample from one half to the other. False: there is
+ * none. */
 static bool halve(int64_t from_ns, int64_t to_ns, int64_t *out)
 {
 	static const int64_t steps_ns[] = { 3600 * NS_PER_SEC, 300 * NS_PER_SEC, 10 * NS_PER_SEC,

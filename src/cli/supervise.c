@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: one thread, one poll() over a signalfd and the children's ready pipes. A child is
+ * How: one thread, one poll() over a signalfd and the children's ready pipes. The states of a child
+ * are
  *
- *	absent -> running -> (dead: absent, with a time at which it starts again)
+ * 	absent -> running -> (dead: absent, with a time at which it starts again)
  *
- * and the whole is running, stopping the agent, stopping the server, or done: the agent goes first,
- * so that its last batch still finds a server. Both ends of the handover socket stay open here, so
- * that either child can be started again without the other noticing. Once the server has listened,
- * its real address is kept: a restarted server must be where the agent sends to; and the agent is
- * told of it through the server's end, as what a server that died had taken is lost. A watched
- * process of the caller's is one more thing whose end is a reason to stop.
+ * and the phases are running, stopping the agent, stopping the server, and done: the agent stops
+ * first, so that its last batch still reaches the server. Both ends of the handover socket stay
+ * open here, so that either child can be started again without the other noticing. The server's
+ * real address is kept once it listens, so that a restarted server listens where the agent sends
+ * to. After a restart the agent gets a message through the server's end, since samples that the old
+ * server had taken are lost. If the caller watches a process, its end is a reason to stop too.
  */
 #include "cli/supervise.h"
 
@@ -42,12 +43,12 @@ struct child {
 	const char *name;
 	pid_t pid; /* 0: absent */
 	int ready_fd;
-	bool ready; /* in this life */
+	bool ready; /* since its last start */
 	int64_t started_ns;
-	int64_t start_at_ns; /* NEVER: not to be started */
-	int64_t kill_at_ns;  /* while it is being stopped */
-	int64_t ask_at_ns;   /* likewise: once more */
-	uint32_t deaths;     /* in a row, without a healthy life between */
+	int64_t start_at_ns; /* NEVER: it is not started again */
+	int64_t kill_at_ns;  /* while it is being stopped: when it is killed */
+	int64_t ask_at_ns;   /* while it is being stopped: when it gets SIGTERM once more */
+	uint32_t deaths;     /* consecutive, without a long enough life between them */
 };
 
 struct supervisor {
@@ -55,7 +56,7 @@ struct supervisor {
 	struct child children[CHILDREN];
 	enum phase phase;
 	int signal_fd;
-	int handover[2]; /* server's end, agent's end */
+	int handover[2]; /* the server's end, the agent's end */
 	char address[ADDRESS_MAX];
 	char dial[ADDRESS_MAX];
 	sigset_t old_mask;
@@ -110,7 +111,7 @@ static void start(struct supervisor *s, enum which which)
 	struct child *child = &s->children[which];
 	int ready[2] = { -1, -1 };
 	pid_t parent = getpid();
-	fflush(NULL); /* or the child would write it again */
+	fflush(NULL); /* else the child would write the buffered output again */
 	pid_t pid = pipe2(ready, O_CLOEXEC) < 0 ? -1 : fork();
 	if (pid == 0) {
 		close(ready[0]);
@@ -144,7 +145,8 @@ static void start_what_is_due(struct supervisor *s)
 
 /* ---- ready ---- */
 
-/* docs/formats/handover.md. Where there is no room it was told several times already. */
+/* Sends the message for the agent (docs/formats/handover.md). If the socket is full, it has the
+ * message several times already. */
 static void tell_of_new_server(struct supervisor *s)
 {
 	static const uint8_t new_server[4] = { 4 };
@@ -175,7 +177,7 @@ static void read_ready(struct supervisor *s, enum which which)
 	close(child->ready_fd);
 	child->ready_fd = -1;
 	if (n <= 0)
-		return; /* it died, or will; SIGCHLD tells */
+		return; /* it has died or will; SIGCHLD follows */
 	child->ready = true;
 	if (which == SERVER) {
 		server_is_ready(s, line);
@@ -197,7 +199,7 @@ static void ask_to_stop(struct child *child, int64_t patience_ns)
 	child->kill_at_ns = clock_monotonic_ns() + patience_ns;
 }
 
-/* On to the next phase as soon as what this one waits for is gone. */
+/* Goes on to the next phase when the process that this one waits for is gone. */
 static void advance(struct supervisor *s)
 {
 	if (s->phase == STOPPING_AGENT && s->children[AGENT].pid == 0) {
@@ -233,9 +235,9 @@ static void kill_all(struct supervisor *s)
 	s->phase = DONE;
 }
 
-/* A signal that comes while the same one of another sender is still to be taken (a service manager
- * sends it to all at once) is one with it: the child, which follows its supervisor only, does not
- * see it. */
+/* Sends SIGTERM again. The kernel merges a signal with a pending equal one: if a service manager
+ * has just sent SIGTERM to all processes, the child does not see the supervisor's, which is the
+ * only one that it obeys. */
 static void ask_again(struct supervisor *s)
 {
 	int64_t now = clock_monotonic_ns();
@@ -309,8 +311,8 @@ static void reap(struct supervisor *s)
 		if (child->pid == 0 || waitpid(child->pid, &wait_status, WNOHANG) != child->pid)
 			continue;
 		pid_t pid = child->pid;
-		child->pid = 0; /* from here on the number may be another process' */
-		/* Drops what it wrote before it died: an address that no longer holds. */
+		child->pid = 0; /* from here on the pid may be that of another process */
+		/* Drops what it wrote before it died: an address that is no longer valid. */
 		if (child->ready_fd >= 0) {
 			close(child->ready_fd);
 			child->ready_fd = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The server writes the list. With --watch it is asked for again and again, and drawn over the
- * last one; while no server answers, the last list stays, with the reason below it.
+ * The server writes the list. With --watch it is requested again and again, and drawn over the one
+ * before; while no server answers, the last list stays, with the reason below it.
  */
 #include "cli/cli.h"
 
@@ -16,7 +16,7 @@
 #include "cli/flags.h"
 #include "cli/plain.h"
 
-#define HEAD_LINES 4 /* above the functions, and the prompt below them */
+#define HEAD_LINES 4 /* lines above the functions, and one for the prompt below them */
 #define WATCHED "now-1m"
 #define INTERVAL_NS (2 * NS_PER_SEC)
 #define INTERVAL_MIN_NS (NS_PER_SEC / 10)
@@ -69,7 +69,7 @@ static void put_url(const struct top *t, uint32_t limit, struct buf *url)
 	cli_url_add(url, "sort", t->sort);
 }
 
-/* As many as the terminal has lines for. */
+/* The number of functions for which the terminal has lines. */
 static uint32_t shown_functions(const struct top *t)
 {
 	struct winsize size = { 0 };
@@ -78,7 +78,7 @@ static uint32_t shown_functions(const struct top *t)
 	return t->limit && t->limit < room ? t->limit : room;
 }
 
-/* Over what was there before, line by line, so that nothing flickers. `trouble`: in one line. */
+/* Draws over the last list line by line, so that nothing flickers. `trouble`: one line. */
 static bool redraw(struct str text, struct str trouble)
 {
 	struct winsize size = { 0 };

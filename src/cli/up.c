@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: flags, the probe, then the supervisor; what it reports becomes the lines that a person reads
- * on standard output.
+ * How: parses the flags, runs the probe, then the supervisor, and prints on standard output what
+ * the supervisor reports.
  */
 #include "cli/cli.h"
 
@@ -20,7 +20,8 @@
 #include "cli/verify.h"
 #include "os/os.h"
 
-/* Messages, of five seconds each: a program that ran for less is named when a query asks. */
+/* Messages of the agent, each of five seconds of samples: names for a program that runs shorter are
+ * read only when a query needs them. */
 #define SYMBOLS_WANTS_MIN 12
 
 struct up {
@@ -30,9 +31,10 @@ struct up {
 	struct cli_log_flags log;
 	struct supervise_config supervise;
 	char spool[PATH_MAX];
-	char token[AUTH_SESSION_TEXT]; /* of the agent, for a server that asks who comes */
+	char token[AUTH_SESSION_TEXT]; /* the agent's token, for a server that authenticates
+					  requests */
 	struct err missing;            /* why there is no agent */
-	bool announced;                /* each of them once; later it is a message */
+	bool announced;                /* the address was printed; a later one is logged */
 	bool profiling_announced;
 };
 
@@ -53,7 +55,7 @@ static const struct cli_command command = {
 
 /* ---- what a person reads ---- */
 
-/* Processes with a program of their own; kernel threads have no command line. */
+/* Counts processes that run a program; kernel threads have no command line. */
 static unsigned count_processes(void)
 {
 	unsigned count = 0;
@@ -133,7 +135,7 @@ static bool parse(struct up *up, int argc, char **argv, int *out_code)
 	return cli_parse(&c, argc, argv, up, &at, out_code);
 }
 
-/* Known to both children only. */
+/* Makes the token, which only the two children know. */
 static bool settle_token(struct up *up)
 {
 	struct err e = { 0 };
@@ -167,7 +169,8 @@ static bool configure(struct up *up)
 	c->server.symbols_wants_min = SYMBOLS_WANTS_MIN;
 	if (!cli_profiling_apply(&up->profiling, &c->agent) || !settle_token(up))
 		return false;
-	/* Beside the data that the batches will become: another store has another spool. */
+	/* In the storage directory, since batches become data of this store: another store has
+	 * another spool. */
 	int len = snprintf(up->spool, sizeof(up->spool), "%s/agent-spool", up->server.path);
 	if (len >= (int)sizeof(up->spool)) {
 		cli_complain("--storage-path: the path is too long");

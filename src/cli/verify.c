@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file is read into a tree of its own, because the verb's values point into the first one. */
+/* The file is parsed into a second tree, because the verb's values point into the first. */
 #include "cli/verify.h"
 
 #include <stdlib.h>

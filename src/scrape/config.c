@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * There is a table of keys, each with the function that reads it. A known key that firn does not
+ * A table has all keys, each with the function that reads its value. A known key that firn does not
  * support is refused with the reason, an unknown key with the nearest known one.
  */
 #include "scrape/internal.h"
@@ -205,7 +205,7 @@ static struct scrape_profile *profile_of(struct scrape_job *job, const char *nam
 	return p;
 }
 
-/* Fields that are not named keep their default, but for delta: as in Parca it must be repeated. */
+/* Absent fields keep their default, except delta: as in Parca it must be repeated. */
 static enum status pprof(
 	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
@@ -280,7 +280,7 @@ static enum status rules(
 
 #define J(member) offsetof(struct scrape_job, member)
 
-/* `at` is which of them. */
+/* `at`: which of the job's settings is read. */
 static enum status modules(
 	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
@@ -313,7 +313,7 @@ static const struct conf_field job_fields[] = {
 	{ "http_sd_configs", https, 0, NULL },
 };
 
-/* These, and a row for each way to find targets. */
+/* The rows of job_fields, and one for each kind of discovery. */
 static void make_fields(struct conf_field v[CONF_FIELDS_MAX + 1])
 {
 	size_t n = ARRAY_COUNT(job_fields);
@@ -327,7 +327,8 @@ static void make_fields(struct conf_field v[CONF_FIELDS_MAX + 1])
 	v[n] = (struct conf_field){ 0 };
 }
 
-/* A hash of a job's settings but for the keys that find and name targets: labels say these. */
+/* A hash of a job's settings without those that find and name targets, since these are in a
+ * target's labels. */
 static uint64_t settings_of(const struct conf_node *n)
 {
 	uint64_t h = 1;

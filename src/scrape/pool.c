@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One thread looks at files every second: the configuration and those of file discovery (source.c).
- * When a source finds something else than before, sync_targets() makes all targets again. A target
- * whose key was there before keeps its thread; a new key gets a thread; the thread of a key that is
- * gone ends.
+ * One thread checks files every second: the configuration and those of file discovery (source.c).
+ * When a source finds different targets than before, sync_targets() makes all targets again. A
+ * target whose key existed before keeps its thread; a new key gets a thread; the thread of a key
+ * that is gone ends.
  *
- * `lock` is held for short: threads are joined, and files read, without it.
+ * `lock` is held only for a short time: threads are joined, and files read, without it.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ struct target_list {
 
 /* ---- targets ---- */
 
-/* One of the old targets that is the same; it is taken out. */
+/* Takes the old target with this key out of the list. */
 static struct scrape_target *take_old(struct scrape *x, uint64_t key)
 {
 	for (size_t i = 0; i < x->targets.len; i++) {
@@ -40,7 +40,7 @@ struct round {
 	struct scrape *x;
 	struct target_list fresh;
 	size_t active, dropped, over;
-	enum status failed; /* of a target, the last */
+	enum status failed; /* the last error of a target */
 	struct err problem;
 };
 
@@ -57,7 +57,7 @@ static void add_target(struct round *r, struct scrape_target *t)
 	} else {
 		t->pool = r->x;
 	}
-	/* An old target that does not fit any more is ended with those that are gone. */
+	/* No room for the target: an old one goes back to the list, whose threads end. */
 	if (!fits || !VEC_PUSH(&r->fresh.v, t)) {
 		if (!old || !VEC_PUSH(&r->x->targets, t))
 			scrape_target_free(t);
@@ -112,7 +112,7 @@ static void end_targets(struct target_list *gone)
 	VEC_FREE(&gone->v);
 }
 
-/* Only by one thread at a time: with reload_lock. */
+/* Called with reload_lock. */
 static void sync_targets(struct scrape *x)
 {
 	struct round r = { .x = x };

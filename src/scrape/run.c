@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A target's thread: wait for the moment, fetch, decode, hand over, note how it went. The moment
- * within the interval is drawn from the target's hash, so that scrapes of many targets spread over
- * it and stay where they were after a restart. A profile over the whole interval ends just behind
- * the next moment: that one is late then, not left out.
+ * A target's thread: it waits for the next scrape, fetches, decodes, hands over and notes the
+ * result. The time of scrapes within the interval is taken from the target's hash, so that scrapes
+ * of many targets are spread over it and keep their times after a restart. A profile that lasts the
+ * whole interval ends just after the next scrape's time: that scrape is then late, not left out.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -93,7 +93,8 @@ static enum status decode(struct scrape_target *t, struct str body, int64_t begu
 	return OK;
 }
 
-/* Answers of a program that has done nothing since are equal, but each is a profile. */
+/* An id for the body and its time: equal answers, of a program that has done nothing since, are
+ * different profiles. */
 static struct hash128 id_of(const struct scrape_target *t, struct str body, int64_t begun_ns)
 {
 	struct hash128 id = hash128(body.p, body.len);
@@ -117,8 +118,8 @@ static enum status take(struct scrape_target *t, struct str body, struct err *e)
 	return s;
 }
 
-/* A body that is no profile is dropped. Others are sent on as they came, without types that are
- * left out. */
+/* Sends the body on unchanged, or without the types that are left out. A body that is not a profile
+ * is dropped. */
 static enum status forward(struct scrape_target *t, struct str body, struct err *e)
 {
 	CLEANUP(profile_deinit) struct profile p;
@@ -129,7 +130,7 @@ static enum status forward(struct scrape_target *t, struct str body, struct err 
 		s = decode(t, body, clock_realtime_ns(), &p, e);
 	if (s == OK && t->profile->keep_count) {
 		for (size_t i = 0; i < p.samples.len; i++)
-			p.samples.v[i].resource = 0; /* labels go beside the profile */
+			p.samples.v[i].resource = 0; /* labels are passed separately */
 		s = pprof_encode(&p, &kept, e);
 		body = buf_view(&kept);
 	}
@@ -170,7 +171,7 @@ static enum wake wait_until(struct scrape_target *t, int64_t at_ns)
 			return WAKE_CLOCK_SET;
 		if (left <= 0)
 			left = 0;
-		/* The clock may be set. */
+		/* At most ten seconds at a time, since the clock may be set. */
 		int ms = (int)MIN(left / NS_PER_MS + (left > 0), (int64_t)10000);
 		if (poll(&p, 1, ms) > 0)
 			return WAKE_END;
@@ -202,7 +203,7 @@ bool scrape_is_news(struct scrape_target *t, bool bad, int64_t now_ns)
 	return true;
 }
 
-/* "http://host:port" of both is the same. */
+/* Whether "http://host:port" is the same in both. */
 static bool same_server(const char *a, const char *b)
 {
 	int slashes = 0;
@@ -236,7 +237,7 @@ static bool is_news(struct scrape_target *t, bool bad)
 static void tell(struct scrape_target *t, enum status s, const struct err *e)
 {
 	bool bad = s != OK;
-	const char *at = strrchr(t->url, '@'); /* a user and password are not shown */
+	const char *at = strrchr(t->url, '@'); /* user and password are not shown */
 	struct err told;
 	if (!t->pool->told || !is_news(t, bad))
 		return;

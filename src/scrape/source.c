@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where targets come from. Files are looked at by the pool's thread; each server that tells of
- * targets is asked by a thread of its own, since it may hang. What was found is replaced as a whole
- * under the pool's lock, and only when it is something else than before.
+ * Sources of targets. The pool's thread checks files; each discovery server is asked by a thread of
+ * its own, since it may hang. The found targets are replaced as a whole under the pool's lock, and
+ * only if they differ from those before.
  */
 #include <glob.h>
 #include <limits.h>
@@ -48,7 +48,7 @@ size_t scrape_source_found(const struct scrape_source *s)
 
 /* ---- discovery ---- */
 
-/* One document of targets more. */
+/* Adds the targets of a document. */
 static enum status read_document(struct scrape_source *to, struct str bytes, const char *meta_name,
 	const char *meta_value, struct err *e)
 {
@@ -95,7 +95,7 @@ static enum status each_file(const struct scrape_source *s, file_fn *fn, void *c
 	return st;
 }
 
-/* A file that cannot be opened counts as one without a stamp. */
+/* Adds the file's stamp to the hash; a file that cannot be opened has none. */
 static enum status add_stamp(const char *path, void *ctx, struct err *e)
 {
 	uint64_t *seen = ctx;
@@ -119,7 +119,7 @@ static enum status read_file(const char *path, void *ctx, struct err *e)
 	return s == OK ? OK : err_set(e, s, "%s: %s", path, err_text(&why, s));
 }
 
-/* Files are read when one of them has changed. What is wrong stays in `problem`, and the last
+/* Reads the files when one of them has changed. On an error, `problem` has the message and the last
  * targets stay. */
 void scrape_source_look(struct scrape *x, struct scrape_source *s)
 {
@@ -153,7 +153,8 @@ static enum status ask(struct scrape_source *s, struct fetch *f, struct buf *bod
 	return st != OK || code == 200 ? st : err_set(e, E_INVALID, "HTTP status %d", code);
 }
 
-/* True: the source ends. poll() waits 24 days at most, then the server is asked early. */
+/* Waits for the next request. True: the source ends. poll() waits at most 24 days; with a longer
+ * interval the server is asked earlier. */
 static bool wait_for_stop(const struct scrape_source *s, int64_t refresh_ns)
 {
 	struct pollfd p = { .fd = s->wake_fd, .events = POLLIN };

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes what is scraped of an address that discovery found: labels of the group and the job, the
- * relabelling rules, then the URL from what the labels __scheme__, __address__, __profile_path__
- * and
- * __param_… are after that. In this order Prometheus and Parca do it, too.
+ * Makes targets of an address that discovery found: labels of the group and the job, then the
+ * relabelling rules, then the URL from the labels __scheme__, __address__, __profile_path__ and
+ * __param_…. The order is that of Prometheus and Parca.
  */
 #include "scrape/internal.h"
 
@@ -109,7 +108,7 @@ static void put_param(struct buf *b, bool *first, struct str name, struct str va
 	put_escaped(b, value);
 }
 
-/* Labels say the first value of a parameter, the job the others. */
+/* Adds parameters: a label has the first value of each, the job the others. */
 static void put_params(struct buf *b, const struct scrape_job *job,
 	const struct scrape_profile *profile, const struct relabel_set *set)
 {
@@ -139,7 +138,7 @@ static bool has_port(struct str address)
 	return colon < address.len && (bracket == address.len || colon > bracket);
 }
 
-/* An error without the part of the address that may be a password. */
+/* The error for a bad address, without its part that may be a password. */
 static enum status bad_address(struct str address, struct err *e)
 {
 	size_t at = str_rindex(address, '@');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child that reads hostile ELF and DWARF, and hostile code. It is this program, started again
+ * The child process that reads untrusted ELF, DWARF and code. It is this program, started again
  * with
  *
  * 	firn __symtab MEMORY_BYTES CPU_SECONDS OUTPUT_BYTES FILES

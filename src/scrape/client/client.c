@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: tables of keys for the file; for a call, one Authorization header from whichever way was
- * chosen. Secrets lie in buffers that are wiped. */
+/* How: tables of keys for the file; for a request, one Authorization header, made in the configured
+ * way. Secrets are in buffers that are wiped. */
 #include "scrape/client/client.h"
 
 #include <string.h>

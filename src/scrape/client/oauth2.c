@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A token is asked for when one is needed and none is there that lasts, by one thread: the others
- * wait for the lock and find it. The client's name and secret go in an Authorization header; a
- * server that refuses this (400, 401) gets them in the form, as some want it. A refusal is
- * remembered for a moment, so that a thousand targets are not a thousand requests.
+ * When a token is needed and there is no valid one, one thread requests it: the others wait for the
+ * lock and find the token. The client's name and secret are sent in an Authorization header; if the
+ * server refuses this (400, 401), they are sent in the form, as some servers require. A refusal is
+ * remembered for a short time, so that a thousand targets do not send a thousand requests.
  */
 #include "scrape/client/client.h"
 
@@ -21,10 +21,10 @@ struct client_oauth2 {
 	const struct conf_node *scopes, *params; /* NULL */
 	struct client_tls tls;
 	struct client_proxy proxy;
-	struct lock lock;   /* of all below */
-	char *token;        /* with its type before it; NULL: none */
-	int64_t until_ns;   /* monotonic; INT64_MAX: for ever */
-	int64_t refused_ns; /* monotonic: when it was refused; 0: it was not */
+	struct lock lock;   /* protects all fields below */
+	char *token;        /* "TYPE TOKEN"; NULL: none */
+	int64_t until_ns;   /* monotonic: when the token ends; INT64_MAX: never */
+	int64_t refused_ns; /* monotonic: time of the last refusal; 0: none */
 	struct err refusal;
 	enum status refusal_status;
 };
@@ -202,7 +202,7 @@ static enum status take(struct client_oauth2 *o, struct str json, struct err *e)
 	struct str lasts = conf_text_at(root, "expires_in");
 	if (!is_plain(token))
 		return err_set(e, E_INVALID, "the answer has no access_token");
-	/* "bearer" is what some write for what all call Bearer. */
+	/* Some servers write "bearer" for "Bearer". */
 	if (!is_plain(type) || str_eq_nocase(type, STR("bearer")))
 		type = STR("Bearer");
 	o->token = malloc(type.len + token.len + 2);

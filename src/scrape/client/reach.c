@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: what a server and the server of its tokens have in common: TLS, proxies, secrets in files.
- */
+/* How: settings common to a server and the server that gives its tokens: TLS, proxies, secrets in
+ * files. */
 #include "scrape/client/client.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ enum status client_read_tls(
 	return OK;
 }
 
-/* The value may have a password, so that no message shows it. */
+/* Messages do not show the value, as it may contain a password. */
 enum status client_read_proxy(
 	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Three ways to an API server, in this order: the address in the configuration, with the keys of
- * any HTTP client; the current context of a kubeconfig file; the service account of the pod that
- * this runs in. The second and third are read each time: tokens are replaced within the hour.
+ * any HTTP client; the current context of a kubeconfig file; the service account of the pod in
+ * which this process runs. The second and third are read for each use, since tokens are replaced
+ * within the hour.
  * Source: kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig.
  */
 #include "scrape/discover/kubernetes.h"
@@ -13,7 +14,7 @@
 #include "http/http.h"
 #include "os/os.h"
 
-/* The member `what` of the one of a list that has this name. */
+/* The member `what` of the element with this name in the list `list_key`. */
 static const struct conf_node *named(
 	const struct conf_node *root, const char *list_key, struct str name, const char *what)
 {

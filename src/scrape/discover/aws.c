@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: each source of keys is a function that fills the session and says whether it had any;
- * libcurl signs (fetch_sign()). A role is taken by a request to STS, which gives other keys. */
+/* How: each source of keys is a function that fills the session and says whether it found keys;
+ * libcurl signs (fetch_sign()). To take a role, a request to STS gets other keys. */
 #include "scrape/discover/aws.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define STS_VERSION "2011-06-15"
 #define SHOWN_BYTES 200
 
-/* NULL: not set, or empty. */
+/* An environment variable; NULL: not set, or empty. */
 static const char *variable(const char *name)
 {
 	const char *v = getenv(name);
@@ -73,7 +73,8 @@ static enum status metadata_text(
 	return s;
 }
 
-/* The token that version 2 wants, as a header of all that follows. */
+/* Gets the token that version 2 of the metadata service requires as a header of all further
+ * requests. */
 static enum status metadata_open(struct aws_session *x, struct err *e)
 {
 	static const struct client_tls no_tls = { 0 };
@@ -159,7 +160,7 @@ static enum status present_container(struct fetch *f, struct err *e)
 	return s;
 }
 
-/* As EKS' pod identities and ECS' tasks have it. */
+/* Gets keys from the service for EKS pod identities and ECS tasks. */
 static enum status keys_of_container(struct aws_session *x, const char *url, struct err *e)
 {
 	static const struct client_tls no_tls = { 0 };
@@ -218,7 +219,8 @@ static struct profile_keys profile_of(struct str file, const char *profile)
 	return k;
 }
 
-/* *out_found: there is such a profile, or one was asked for. */
+/* *Reads keys from the credentials file. *out_found: it has the profile, or the profile was named
+ * in the settings. */
 static enum status keys_of_file(struct aws_session *x, bool *out_found, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf bytes;
@@ -285,7 +287,7 @@ static enum status take_role(struct aws_session *x, const char *action, const ch
 	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "role %s", role);
 }
 
-/* As a pod of EKS has it. */
+/* Gets keys for a web identity token, as pods of EKS have it. */
 static enum status keys_of_identity(
 	struct aws_session *x, const char *file, const char *role, struct err *e)
 {

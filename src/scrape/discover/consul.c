@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The catalog's services, then each one's instances with their health: plain requests, no blocking
- * ones. Services that are named without tags are asked for at once.
+ * Lists the catalog's services, then the instances and health of each, without Consul's blocking
+ * queries. If services are configured without tags, the catalog is not listed.
  */
 #include <stdio.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static const char *tags_of(const struct conf_node *list, const char *separator, 
 		buf_str(&b, list->v[i].value->text);
 		buf_cstr(&b, separator);
 	}
-	/* Go joins nothing to one separator less. */
+	/* Go's strings.Join() of an empty list gives one separator less. */
 	if (!list || !list->count)
 		buf_cstr(&b, separator);
 	return arena_copy(a, b.data ? (const char *)b.data : "", b.len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: what the modules have in common: labels are gathered in a draft of fixed
- * size, and copied to the arena of what was found when a target is whole. */
+/* How: the common part of the modules: labels are collected in a draft of fixed size, and copied to
+ * the arena of found targets when a target is complete. */
 #include "scrape/discover/discover.h"
 
 #include <stdio.h>
@@ -185,7 +185,8 @@ struct str discover_shown(const char *address)
 		return str_sub(s, at + 1, s.len);
 	if (s.len == whole.len || str_index(whole, '@') == whole.len)
 		return s;
-	/* A query with an '@', or a password with a '?': no more than the host or the user. */
+	/* The '@' may be in a query, or a '?' in a password: only the text up to the first ':' is
+	 * shown, which is the host or the user. */
 	const char *scheme = strstr(address, "://");
 	size_t from = scheme ? (size_t)(scheme - address) + 3 : 0;
 	struct str rest = str_sub(s, MIN(from, s.len), s.len);

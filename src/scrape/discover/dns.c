@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The C library asks, as /etc/resolv.conf says (search domains, several servers, TCP for what is
- * long), and reads the answer's names. It cannot be woken meanwhile: a request ends after two
- * seconds for each server that says nothing.
+ * The C library sends the queries as /etc/resolv.conf says (search domains, several servers, TCP
+ * for long answers). A query cannot be interrupted; it ends after two seconds for each server that
+ * does not answer.
  *
- * A name that is not there has no targets, and is no error; a server that cannot tell is one.
+ * A name that does not exist has no targets, which is no error; a failure of the server is one.
  */
 #include "scrape/discover/dns.h"
 
@@ -28,7 +28,7 @@ static const struct {
 	const char *name;
 	int type;
 	size_t before;     /* bytes of a record before the name in it */
-	const char *label; /* of that name; NULL: the record is an address */
+	const char *label; /* the label for that name; NULL: the record is an address */
 } types[] = {
 	{ "SRV", ns_t_srv, 6, D "srv_record_target" },
 	{ "A", ns_t_a, 0, NULL },
@@ -45,7 +45,7 @@ static enum status read_host(
 	if (ns_rr_rdlen(*rr) <= before || ns_name_uncompress(ns_msg_base(*m), ns_msg_end(*m),
 						  ns_rr_rdata(*rr) + before, out, NS_MAXDNAME) < 0)
 		return err_set(e, E_INVALID, "a record without a name");
-	/* Other names than a host may have are no address. */
+	/* Names with characters that no host name has are refused. */
 	for (const char *p = out; *p; p++)
 		if (*p <= ' ' || *p > '~' || strchr("/@?#\\:", *p))
 			return err_set(e, E_INVALID, "a record with a name that no host has");
@@ -65,9 +65,9 @@ static enum status add_record(ns_msg *m, const ns_rr *rr, size_t kind, struct st
 			return s;
 		size_t len = strlen(host);
 		char rooted[NS_MAXDNAME + 2];
-		if (len && host[len - 1] == '.') /* the root's name is a dot alone */
+		if (len && host[len - 1] == '.') /* the root's name is "." */
 			host[--len] = 0;
-		if (!len) /* there is no such service */
+		if (!len) /* the root's name: the record says that there is no such service */
 			return OK;
 		snprintf(rooted, sizeof(rooted), "%s.", host);
 		discover_put(&d, types[kind].label, str_of(rooted));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two requests to an engine with Docker's API: its networks, then its containers. A container is a
- * target on each of its TCP ports, by its address in a network: the first by name, unless all are
- * asked for. One that shares the network of another has that one's addresses.
+ * target on each of its TCP ports, with its address in the first network by name, or in all
+ * networks if configured. A container that shares another's network has that one's addresses.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "scrape/discover/modules.h"
 
-#define SHARED_MAX 16 /* containers that share networks in a chain */
+#define SHARED_MAX 16 /* the most containers in a chain of shared networks */
 #define D "__meta_docker_"
 
 struct docker {

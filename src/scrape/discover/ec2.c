@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instances of a region of EC2, a page after the other, then the ids of its zones, which are
- * not to be had in the same answer and are left out where the keys do not allow that request.
+ * Lists the instances of an EC2 region page by page, and the ids of its zones with a separate
+ * request; without the right to that request the ids are left out.
  * Source: docs.aws.amazon.com/AWSEC2/latest/APIReference: DescribeInstances,
  * DescribeAvailabilityZones; the labels are Prometheus' (ec2_sd_config).
  */
@@ -15,7 +15,7 @@
 
 #define M "__meta_ec2_"
 #define VERSION "2016-11-15"
-#define PAGES_MAX 1000 /* of 1,000 instances at most */
+#define PAGES_MAX 1000 /* each of at most 1,000 instances */
 #define DEVICES_MAX 64 /* network cards of an instance */
 #define ADDRESSES_BYTES_MAX ((size_t)64 << 10)
 
@@ -32,7 +32,7 @@ struct look {
 	struct aws_session aws;
 	char url[FETCH_URL_MAX];
 	struct arena page, zones_of;
-	const struct conf_node *zones; /* NULL: not known */
+	const struct conf_node *zones; /* NULL: unknown */
 	struct discover_found *out;
 	struct discover_draft draft;
 };
@@ -44,8 +44,8 @@ static bool is_item(const struct conf_entry *x)
 	return str_eq(x->key, STR("item")) && x->value->kind == CONF_MAP;
 }
 
-/* The subnets of all its network cards, each once, and their addresses of IPv6; the first ones of
- * cards stand where the card's number says, so that some may be empty. */
+/* The subnets of an instance's network cards, each once, and the IPv6 addresses; first[] has the
+ * primary one of each card at the index of the card, so some may be empty. */
 struct cards {
 	struct buf subnets, ipv6, first_ipv6;
 	struct str first[DEVICES_MAX];
@@ -161,7 +161,7 @@ static enum status add_instance(
 	char port[24];
 	struct str ip = conf_text_at(n, "privateIpAddress"), public = conf_text_at(n, "ipAddress");
 	if (!ip.len)
-		return OK; /* it ended, or is not there yet */
+		return OK; /* it has ended, or does not run yet */
 	discover_draft_back(d, 0);
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++)
 		discover_put(d, texts[i].label, conf_text_at(n, texts[i].path));
@@ -210,7 +210,7 @@ static void put_filters(struct buf *form, const struct conf_node *filters)
 	}
 }
 
-/* Zones do not change; what is missing is a label only. */
+/* Zones do not change, so they are listed once; if that fails, only a label is missing. */
 static void learn_zones(struct look *x)
 {
 	const struct conf_node *root = NULL;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects are listed every half a minute, 500 in an answer, and each page is turned into targets
- * and forgotten. What targets are joined with (pods and services of endpoints, nodes, namespaces)
- * is listed before that, kept as trees, sorted by namespace and name.
+ * Objects are listed every half minute, 500 in an answer; each page is turned into targets and
+ * freed. Objects with which targets are joined (pods and services of endpoints, nodes, namespaces)
+ * are listed before, and kept as trees, sorted by namespace and name.
  *
- * No watch: a list asks no more of the API server than a watch's begin, and cannot miss anything.
+ * There is no watch: a list costs the API server no more than the begin of a watch, and cannot miss
+ * a change.
  *
- * Labels are those of Prometheus' discovery/kubernetes, and so is what counts as a target.
+ * Labels and the choice of targets are those of Prometheus' discovery/kubernetes.
  */
 #include "scrape/discover/kubernetes.h"
 
@@ -20,7 +21,7 @@
 
 static const struct {
 	const char *name, *path, *resource;
-	bool everywhere; /* it has no namespace */
+	bool everywhere; /* the object has no namespace */
 } roles[KUBERNETES_ROLES] = {
 	[KUBERNETES_NODE] = { "node", "/api/v1", "nodes", true },
 	[KUBERNETES_POD] = { "pod", "/api/v1", "pods", false },
@@ -97,7 +98,7 @@ static enum status get_page(struct search *x, enum kubernetes_role role, struct 
 	return s == OK || s == E_CANCELED ? s : err_prefix(e, s, "%s", roles[role].resource);
 }
 
-/* Calls fn for each object of one namespace, or of all; then forgets it, unless it is kept. */
+/* Calls fn for each object of one namespace, or of all; frees the objects unless `keep`. */
 static enum status list_in(struct search *x, enum kubernetes_role role, struct str namespace,
 	bool keep, object_fn *fn, struct err *e)
 {
@@ -261,7 +262,8 @@ static enum status node_targets(struct search *x, const struct conf_node *node, 
 	kubernetes_put_meta(&x->draft, KUBERNETES_NODE, node);
 	kubernetes_put_member(&x->draft, KUBERNETES "node_provider_id", node, "spec.providerID");
 	const struct discover_labels *shared = share(x);
-	for (uint32_t i = list ? list->count : 0; i > 0; i--) /* the first of a type counts */
+	for (uint32_t i = list ? list->count : 0; i > 0;
+		i--) /* backwards, since the first of a type wins */
 		discover_put_key(&x->draft, KUBERNETES "node_address_",
 			conf_text_at(list->v[i - 1].value, "type"),
 			conf_text_at(list->v[i - 1].value, "address"));
@@ -280,9 +282,9 @@ struct of_pod {
 	struct search *x;
 	const struct conf_node *pod;
 	const struct discover_labels *shared;
-	const struct seen_port *seen; /* of endpoints: ports that have a target already */
+	const struct seen_port *seen; /* for endpoints: ports that have a target already */
 	size_t seen_count;
-	struct str wanted; /* of endpoints: the port whose container is looked for */
+	struct str wanted; /* for endpoints: the port whose container is wanted */
 	bool found;
 };
 
@@ -432,7 +434,8 @@ static enum status put_container_of_port(
 	return OK;
 }
 
-/* The draft has what the endpoint itself says; the rest is its pod's. */
+/* Adds a target for the endpoint's address and port: the draft has the endpoint's labels, the pod's
+ * are added here. */
 static enum status add_endpoint(struct of_endpoints *o, struct str address,
 	const struct conf_node *port_of, const struct conf_node *ref, struct err *e)
 {
@@ -483,7 +486,7 @@ static enum status other_ports(
 	return s;
 }
 
-/* Ports of the pods that no endpoint has are targets, too. */
+/* Adds targets for the pods' ports that belong to no endpoint. */
 static enum status add_other_ports(struct of_endpoints *o, struct err *e)
 {
 	enum status s = OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The services of Nomad's own registry, then each one's instances. */
+/* Lists the services of Nomad's own registry, then the instances of each. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -44,7 +44,7 @@ static enum status add_instance(
 	const struct conf_node *list = conf_find(n, "Tags");
 	struct str address = conf_text_at(n, "Address"), port = conf_text_at(n, "Port");
 	const char *where = discover_join(&x->out->arena, address, port);
-	(void)service; /* each says it */
+	(void)service; /* each instance has the service's name */
 	buf_init(&tags, DISCOVER_FOUND_BYTES);
 	for (uint32_t i = 0; list && i < list->count; i++) {
 		buf_cstr(&tags, separator);

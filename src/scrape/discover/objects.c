@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: one table of names for what all kinds of objects have, and one function a kind. */
+/* How: one table of label names for metadata of all kinds of objects, and a function for each
+ * kind. */
 #include "scrape/discover/kubernetes.h"
 
 #include <ctype.h>
