@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libyaml's events, one after the other, with the open lists and maps on a stack. A list or map is
- * gathered in a vector while it is open, and copied to the arena when it ends. Not its documents:
- * they take time with the square of the depth (50 kB of '[' are ten seconds).
+ * Makes the tree from libyaml's events, with the open lists and maps on a stack. A list or map is
+ * collected in a vector while it is open, and copied to the arena when it ends. libyaml's documents
+ * are not used, since their time grows with the square of the depth (50 kB of '[' take ten
+ * seconds).
  *
- * An alias is one more pointer to a node. What a reader would walk through is bounded by `weight`.
+ * An alias is another pointer to a node. `weight` bounds the number of nodes that a reader would
+ * visit.
  */
 #include "conf/conf.h"
 
@@ -20,7 +22,7 @@
 struct level {
 	struct conf_node *node;
 	VEC(struct conf_entry) entries;
-	struct conf_entry next; /* of a map: its key has come */
+	struct conf_entry next; /* for a map: the key that has come */
 	bool has_key;
 };
 
@@ -63,7 +65,8 @@ static int by_key(const void *a, const void *b)
 	return order ? order : (x > y) - (x < y);
 }
 
-/* Sorted, since a map in a user's file may have many keys. */
+/* Refuses keys that occur twice. They are sorted for that, since a map in a user's file may have
+ * many. */
 static enum status check_keys(const struct conf_node *map, struct err *e)
 {
 	enum status s = OK;
@@ -81,7 +84,7 @@ static enum status check_keys(const struct conf_node *map, struct err *e)
 	return s;
 }
 
-/* A node is whole: it goes where it belongs. */
+/* Adds a complete node to the innermost open list or map, or makes it the root. */
 static enum status place(struct parsing *p, const struct conf_node *n)
 {
 	if (p->depth == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: a table is walked through for each key. Tables have some 60 rows, and files some 1,000 keys.
- */
+/* How: the table is searched row by row for each key. Tables have about 60 rows, and files about
+ * 1,000 keys. */
 #include "conf/conf.h"
 
 enum status conf_read_map(
@@ -47,7 +47,7 @@ enum status conf_field_bool(
 enum status conf_field_duration(
 	const struct conf_entry *x, void *base, const struct conf_field *f, struct err *e)
 {
-	/* Go writes no duration as 0 alone. */
+	/* Go's durations have a unit, except 0. */
 	if (x->value->kind == CONF_TEXT && str_eq(x->value->text, STR("0"))) {
 		*CONF_AT(base, f, int64_t) = 0;
 		return OK;

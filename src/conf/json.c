@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass with a cursor. A list or map is gathered in a vector while it is open and copied to the
+ * One pass over the text. A list or map is collected in a vector while it is open and copied to the
  * arena when it ends, as in conf.c. The recursion is as deep as the document, which has a limit.
- * Members that are left out are read all the same, into the arena, which is set back by being the
- * caller's: they cost time, and no nodes.
+ * Members that are left out are parsed too, but make no nodes.
  */
 #include "conf/conf.h"
 
@@ -81,7 +80,7 @@ static size_t put_utf8(char *to, uint32_t c)
 	return n;
 }
 
-/* Behind the backslash; at most four bytes, of the six or twelve that were read. */
+/* Decodes an escape, after its backslash: to at most four bytes, from up to twelve. */
 static enum status escape(struct json *j, char *to, size_t *io_len)
 {
 	static const char from[] = "\"\\/bfnrt", what[] = "\"\\/\b\f\n\r\t";
@@ -174,7 +173,7 @@ static bool is_left_out(const struct json *j, struct str key)
 	return false;
 }
 
-/* One of a list, or of a map with its key. */
+/* Parses a member of a list, or of a map with its key. */
 static enum status member(struct json *j, bool map, struct conf_entry *out, bool *out_keep)
 {
 	enum status s = OK;

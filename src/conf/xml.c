@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * libexpat reads; its events become the tree. Members of all elements that are open lie in one
- * vector, the innermost one's last, and texts in one buffer; an element that ends takes its own
- * from there. A document type is refused, so there are no entities but the five and those of
+ * Makes the tree from libexpat's events. One vector has the members of all open elements, those of
+ * the innermost last, and one buffer their texts; when an element ends, it takes its own from
+ * there. A document type is refused, so the only entities are the five predefined ones and
  * characters.
  */
 #include <expat.h>
@@ -14,7 +14,7 @@
 
 struct open_element {
 	struct str name;
-	size_t members, text; /* where its own begin */
+	size_t members, text; /* where its own members and text begin */
 };
 
 struct xml {
@@ -76,7 +76,7 @@ static void XMLCALL on_doctype(void *ctx, const XML_Char *name, const XML_Char *
 	fail(x, err_set(x->e, E_INVALID, "XML with a document type is not read"));
 }
 
-/* With what lies in the vector and the buffer for it. */
+/* Fills the node with the element's members and text. */
 static bool fill(struct xml *x, const struct open_element *el, struct conf_node *n)
 {
 	n->count = (uint32_t)(x->members.len - el->members);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that asks, and fills the records (records.h).
+ * The thread that asks engines and Kubernetes, and fills the records (records.h).
  *
- * The thread sleeps until a record is due. It asks without the lock; what Kubernetes lists goes
- * into the cache whole, so that one list answers for all. While the Kubernetes API tells of every
- * change (watch.c, another thread) it is not asked for anything.
+ * The thread sleeps until a record is due. It asks without holding the lock. A list from Kubernetes
+ * goes into the cache as a whole, so one list answers for all containers. While watch.c (another
+ * thread) receives every change from the Kubernetes API, this thread does not ask the API.
  *
- * Of containers in a container (kind, docker in docker) the outermost that an engine knows counts:
- * a group inside of it was made by what runs there, and may have any name.
+ * For containers in a container (kind, docker in docker) the outermost that an engine knows is
+ * used: groups inside of it were made by its own processes, and may have any name.
  */
 #include "base/hash.h"
 #include "base/lock.h"
@@ -27,10 +27,9 @@
 
 #define KEY_MAX (2 * CONTAINER_ID_MAX)
 #define TTL_NS (600 * NS_PER_SEC)
-/* Engines are not asked before the watch has listed, or has been given so long. */
+/* Engines are not asked before the watch has its first list, or this time has passed. */
 #define WATCH_PATIENCE_NS (4 * NS_PER_SEC)
-/* A pod that Kubernetes has not told of when it is asked for this rarely (after some 8 s), it will
- * not tell of. */
+/* A pod whose retries have become this rare (after about 8 s) is unknown to Kubernetes. */
 #define STRANGE_RETRY_NS (8 * NS_PER_SEC)
 #define NODE_PROBLEM_MAX 270
 #define OWNERS_MAX 1024
@@ -38,7 +37,7 @@
 #define ASK_ARENA_BYTES ((size_t)8 << 20)
 
 struct owner {
-	uint64_t hash; /* of a group's path */
+	uint64_t hash; /* hash of a group's path */
 	int64_t until_ns;
 	uint32_t user;
 };
@@ -66,7 +65,7 @@ static bool is_watched(const struct containers *c)
 	return c->watch && container_watch_state(c->watch) != CONTAINER_WATCH_REFUSED;
 }
 
-/* Records that this removes are asked of the watch again. Under the lock. */
+/* Makes room for records. If that removes some, the watch lists all again. Under the lock. */
 static void make_room(struct containers *c)
 {
 	uint64_t before = c->records.forgotten;
@@ -77,7 +76,8 @@ static void make_room(struct containers *c)
 
 /* ---- what is wanted ---- */
 
-/* "~1000/ID" of a user: his groups' names are no proof that he runs what root's engines know. */
+/* The record's key: the id, or "~1000/ID" for a group of user 1000: the name of a user's group does
+ * not prove that it is the container that root's engines know. */
 static struct str key_of(const struct procfs_container *x, uint32_t user, char out[KEY_MAX])
 {
 	bool maybe = x->kind == PROCFS_CONTAINER_MAYBE;
@@ -98,21 +98,21 @@ static void look_for(struct containers *c, struct str key, const struct containe
 	if (!r)
 		return;
 	int64_t now = clock_monotonic_ns();
-	/* One that a list brought has no query yet. */
+	/* A record that came with a list has no query yet. */
 	r->query = *q;
 	r->used_ns = r->touched_ns = now;
 	if (r->due_ns <= now)
 		pthread_cond_broadcast(&c->changed);
 }
 
-/* The queries that a path leads to; outermost first, the pod last. */
+/* The queries for a path: containers from the outermost on, then the pod. */
 struct wanted {
 	struct procfs_container containers[PROCFS_CONTAINERS_MAX];
-	uint32_t users[PROCFS_CONTAINERS_MAX]; /* that may have named them; 0: root alone */
+	uint32_t users[PROCFS_CONTAINERS_MAX]; /* users who may have named them; 0: only root */
 	size_t count;
 	char uid_text[PROCFS_POD_UID_MAX];
 	struct str uid;
-	uint32_t user; /* the user that may have named the outermost, and the pod */
+	uint32_t user; /* the user who may have named the outermost and the pod */
 };
 
 static bool is_asked_for(const struct procfs_container *x)
@@ -121,8 +121,8 @@ static bool is_asked_for(const struct procfs_container *x)
 	       x->id.len < CONTAINER_ID_MAX && x->space.len < CONTAINER_ID_MAX;
 }
 
-/* The owner of the group above, remembered for a while: many processes lie in few groups. Looks at
- * files; without the lock. */
+/* The owner of the group above, remembered for a while, as many processes are in few groups. Reads
+ * files, so it is called without the lock. */
 static uint32_t owner_of(struct containers *c, struct str group)
 {
 	struct str above = str_sub(group, 0, str_rindex(group, '/'));
@@ -167,7 +167,7 @@ static struct str pod_key(struct str uid, char out[KEY_MAX])
 	return str_make(out, (size_t)n);
 }
 
-/* The record of its pod; NULL: none. */
+/* The pod's record; NULL: none. */
 static struct container_record *pod_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
@@ -222,7 +222,8 @@ static void put_path(struct container_labels *l, const struct wanted *w)
 	}
 }
 
-/* The outermost that is known; NULL: none, or one outside of it is still asked for. */
+/* The record of the outermost known container; NULL: none, or one further out is still being asked
+ * for. */
 static const struct container_record *known_record(struct containers *c, const struct wanted *w)
 {
 	char key[KEY_MAX];
@@ -302,8 +303,8 @@ uint64_t containers_version(struct containers *c, struct str cgroup_path)
 
 /* ---- the thread ---- */
 
-/* A pod that has just come to the node changes within seconds: it is looked at again soon, ever
- * less often. */
+/* Whether the pod is ready or has ended. A pod that has just come to the node changes within
+ * seconds: it is looked up again soon, then less and less often. */
 static bool is_settled(const struct container_labels *l)
 {
 	struct str ready = container_get(l, "__meta_kubernetes_pod_ready");
@@ -318,7 +319,7 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
-	/* A sample waited for this one: the next list may come soon. */
+	/* A sample waited for this record: the next list may be requested soon. */
 	if (r && !r->listed)
 		c->kubernetes.pause_ns = 0;
 	if (!r)
@@ -334,7 +335,7 @@ static void take_listed(void *ctx, struct str key, const struct container_labels
 	lock_release(&c->lock);
 }
 
-/* Told by the watch. */
+/* Takes labels from the watch. */
 static void take_watched(void *ctx, struct str key, const struct container_labels *l)
 {
 	struct containers *c = ctx;
@@ -370,13 +371,14 @@ static void ask_kubernetes(struct containers *c)
 	metric_add(s == OK ? &c->metrics.answered : &c->metrics.failed, 1);
 }
 
-/* By a list of this moment, or one before that this time could not be had. */
+/* Whether Kubernetes knows the record: by a new list, or by an earlier one if there is no new
+ * one. */
 static bool is_listed(struct containers *c, struct str key)
 {
 	lock_take(&c->lock);
 	struct container_record *r = container_record_find(&c->records, key);
 	bool listed = !r || r->listed;
-	if (r && r->listed && is_watched(c)) /* it would have been told */
+	if (r && r->listed && is_watched(c)) /* the watch would have told of a change */
 		r->due_ns = clock_monotonic_ns() + c->config.ttl_ns;
 	else if (r && r->listed && r->due_ns <= clock_monotonic_ns())
 		container_record_nobody(&c->records, r);
@@ -384,7 +386,7 @@ static bool is_listed(struct containers *c, struct str key)
 	return listed;
 }
 
-/* An engine's answer, under the lock. */
+/* Takes an engine's answer, under the lock. */
 static void take_answer(struct containers *c, struct container_record *r,
 	const struct container_query *q, const struct container_labels *l)
 {
@@ -392,7 +394,7 @@ static void take_answer(struct containers *c, struct container_record *r,
 	if (!container_record_fill(&c->records, r, l) || !q->pod_uid[0] ||
 		!c->kubernetes.peer.address[0] || is_watched(c))
 		return;
-	container_record_look_again_soon(r, retry_ns); /* Kubernetes has more to say, when it has */
+	container_record_look_again_soon(r, retry_ns); /* Kubernetes will have more labels later */
 }
 
 static void ask(struct containers *c, struct str key, const struct container_query *q)
@@ -413,7 +415,7 @@ static void ask(struct containers *c, struct str key, const struct container_que
 	lock_take(&c->lock);
 	make_room(c);
 	struct container_record *r = container_record_find(&c->records, key);
-	/* Kubernetes may have told more of it meanwhile: that stays. */
+	/* Kubernetes may have given more labels meanwhile: these stay. */
 	if (r && s == OK && !r->listed)
 		take_answer(c, r, q, l);
 	else if (r && s != OK)
@@ -426,7 +428,7 @@ static void note_problem_text(struct containers *c, const char *address, const c
 	char line[sizeof(c->problems[0])];
 	if (!problem[0] || c->problem_count == ARRAY_COUNT(c->problems))
 		return;
-	/* The network's errors begin with the address. */
+	/* Errors of the network begin with the address already. */
 	bool is_named = str_starts(str_of(problem), str_of(address));
 	snprintf(line, sizeof(line), "%s%s%s", is_named ? "" : address, is_named ? "" : ": ",
 		problem);
@@ -438,8 +440,8 @@ static void note_problem(struct containers *c, const struct container_peer *p)
 	note_problem_text(c, p->address, p->problem);
 }
 
-/* The uid of a pod that control groups show on this host, but Kubernetes has not listed for a
- * while, nor any other of this host's pods; NULL: there is none. */
+/* The uid of a pod that has control groups on this host, if Kubernetes has listed neither it for a
+ * while nor any other pod of this host; NULL: none. */
 static const char *strange_pod(const struct containers *c)
 {
 	const char *uid = NULL;
@@ -457,7 +459,8 @@ static const char *strange_pod(const struct containers *c)
 	return uid;
 }
 
-/* An API server that is asked for another node's pods says nothing wrong. */
+/* Notes that --node or the kubelet's address may be wrong: a server that is asked for another
+ * node's pods returns no error. */
 static void note_node(struct containers *c)
 {
 	char text[NODE_PROBLEM_MAX] = "";
@@ -508,7 +511,7 @@ static void wait_until(struct containers *c, int64_t wake_ns)
 	(void)lock_wait_until(&c->changed, &c->lock, &at);
 }
 
-/* Every process that runs at the start. */
+/* Called for every process that runs at the start. */
 static bool look_at_process(void *ctx, int pid)
 {
 	struct containers *c = ctx;

@@ -4,8 +4,8 @@
  * api/services/containers/v1/containers.proto and namespaces/v1/namespace.proto; the namespace goes
  * in the header "containerd-namespace".
  *
- * parca-agent calls the namespace the pod's name; here it is that only where no label of the
- * kubelet says better.
+ * parca-agent takes the namespace for the pod's name; here that is done only without a label of the
+ * kubelet.
  */
 #include "container/decode.h"
 #include "container/engine.h"
@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#define SPACES_MAX 16 /* that are asked for a container of unknown namespace */
+#define SPACES_MAX 16 /* namespaces searched for a container whose namespace is unknown */
 #define SERVICES "/containerd.services."
 
 enum { GET_CONTAINER = 1, CONTAINER_ID = 1, CONTAINER_LABEL = 2, CONTAINER_IMAGE = 3 };
@@ -49,7 +49,7 @@ enum status container_containerd_decode(
 		return err_set(e, E_INVALID, "the answer names no container");
 	struct str pod =
 		container_get(out, "__meta_containerd_container_label_io_kubernetes_pod_name");
-	/* nerdctl names containers by a label; others have no name but the id. */
+	/* nerdctl names containers by a label; other containers have only an id. */
 	struct str name = container_get(out, "__meta_containerd_container_label_nerdctl_name");
 	container_put(out, "__meta_containerd_container_name",
 		name.len ? name : container_get(out, "__meta_containerd_container_id"));

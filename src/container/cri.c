@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRI, the interface of the kubelet to container engines: containerd, CRI-O, cri-dockerd. It knows
- * what the kubelet told it of a pod: name, namespace, uid, labels, annotations; and of a container
- * its name and image. Whether a container is an init container it does not know.
+ * CRI, the interface of the kubelet to container engines: containerd, CRI-O, cri-dockerd. It gives
+ * what it got from the kubelet: a pod's name, namespace, uid, labels and annotations, and a
+ * container's name and image. It does not say whether a container is an init container.
  * Source: kubernetes/cri-api, pkg/apis/runtime/v1/api.proto.
  */
 #include "container/decode.h"
@@ -37,7 +37,7 @@ static struct str text_of(struct str message, uint32_t number)
 	return r.failed ? STR("") : found;
 }
 
-/* The item of a list that has this id in its field 1; "" when none. */
+/* The item of a list whose field 1 is this id; "": none. */
 static enum status find_item(struct str bytes, struct str id, struct str *out, struct err *e)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -116,7 +116,7 @@ enum status container_cri_address_decode(
 
 /* ---- asking ---- */
 
-/* Request with the id in a filter (lists) or as field 1 itself. */
+/* Sends a request with the id in a filter (for lists), or as field 1. */
 static enum status call(struct container_peer *p, const char *method, struct str id, bool filter,
 	struct buf *out, struct err *e)
 {
@@ -137,7 +137,7 @@ static enum status ask_pod(
 	enum status s = call(p, SERVICE "ListPodSandbox", id, true, &pods, e);
 	if (s == OK)
 		s = container_cri_sandbox_decode(buf_view(&pods), id, out, e);
-	/* Pods in the host's network have no address of their own: that is no failure. */
+	/* Pods in the host's network have no address of their own, which is no error. */
 	if (s == OK && call(p, SERVICE "PodSandboxStatus", id, false, &status, NULL) == OK)
 		(void)!container_cri_address_decode(buf_view(&status), out, NULL);
 	return s;
@@ -155,10 +155,10 @@ enum status container_cri_ask(struct container_peer *p, const char *node,
 	if (s == OK)
 		s = container_cri_container_decode(buf_view(&list), id, &c, e);
 	if (s == E_NOTFOUND)
-		return ask_pod(p, id, out, e); /* the pod's own ("pause") */
+		return ask_pod(p, id, out, e); /* the id is of the pod's own container ("pause") */
 	if (s != OK)
 		return s;
-	/* The list names the image by its digest, the status as the pod does. */
+	/* The list has the image's digest, the status its name as in the pod. */
 	if (call(p, SERVICE "ContainerStatus", id, false, &status, NULL) == OK)
 		(void)!container_cri_image_decode(buf_view(&status), &c, NULL);
 	s = ask_pod(p, c.sandbox, out, e);

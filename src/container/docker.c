@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Docker's API, which podman speaks too. Asked is one container by its id, without a version in the
- * path, so that the engine takes its own. Source: docs.docker.com/reference/api/engine,
- * ContainerInspect.
+ * Docker's API, which podman has too. A request is for one container by its id, without a version
+ * in the path, so that the engine uses its own version. Source:
+ * docs.docker.com/reference/api/engine, ContainerInspect.
  *
- * The answer holds the container's environment, too: it is skipped, and the bytes are freed.
+ * The answer also has the container's environment, which is skipped and freed with the answer.
  */
 #include "container/decode.h"
 #include "container/engine.h"

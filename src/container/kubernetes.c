@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pods of this node, from the API server (as the service account of the pod that this runs in)
- * or from the kubelet's /pods: the same list in JSON. Only the fields below are read. Source:
+ * The pods of this node, from the API server (as the service account of the agent's pod) or from
+ * the kubelet's /pods: the same list in JSON. Only the fields below are read. Source:
  * kubernetes.io/docs/reference/using-api/api-concepts.
  *
  * A record is made for each container with an id (init and ephemeral ones too), and one for each
- * pod, which names its other processes and those whose container is too new for the list.
+ * pod, which is used for its other processes and for containers too new for the list.
  *
- * watch.c lists once and is told of changes then. From the kubelet, and from an API server that
- * lets us list but not watch, a list is asked for when a container is met that is not known; one
- * that brings nothing makes the next one wait twice as long. The token is read each time: the
- * kubelet replaces it within the hour. Where it was refused, another one is tried at once.
+ * watch.c lists once and then receives changes. From the kubelet, and from an API server that
+ * allows to list but not to watch, a list is requested when an unknown container is found; a list
+ * without news doubles the time until the next. The token is read for each request, since the
+ * kubelet replaces it within the hour. If a token was refused, a new one is tried at once.
  */
 #include "container/kubernetes.h"
 #include "base/hash.h"
@@ -28,7 +28,7 @@
 #define KEY_MAX (CONTAINER_ID_MAX + 8)
 #define POD "__meta_kubernetes_pod"
 #define STATIC_UID_LEN 32
-#define NODE_LABELS_MAX (CONTAINER_LABELS_MAX / 2u) /* the rest is for the pod's */
+#define NODE_LABELS_MAX (CONTAINER_LABELS_MAX / 2u) /* the rest is for the pod's labels */
 
 /* ---- the messages ---- */
 
@@ -102,7 +102,7 @@ static const struct pb_member list_members[] = { PB_MSGS("items", LIST_ITEM, pod
 static const struct pb_desc list_desc = PB_DESC("PodList", list_members);
 static const struct pb_member node_members[] = { PB_MSG("metadata", POD_METADATA, meta) };
 static const struct pb_desc node_desc = PB_DESC("Node", node_members);
-/* An event's type says what its object is: it is read twice. */
+/* The type of an event determines what its object is, so an event is decoded twice. */
 static const struct pb_member type_members[] = { PB_FIELD("type", EVENT_TYPE, STRING) };
 static const struct pb_desc type_desc = PB_DESC("WatchEvent", type_members);
 static const struct pb_member event_members[] = { PB_MSG("object", EVENT_OBJECT, pod_desc) };
@@ -140,7 +140,7 @@ static void put_owner(struct container_labels *l, struct str reference)
 	container_put(l, POD "_controller_name", text_of(reference, OWNER_NAME));
 }
 
-/* "__meta_kubernetes_pod" or "…_node": name, labels, annotations. */
+/* Adds the name, labels and annotations of a pod ("__meta_kubernetes_pod…") or a node. */
 static void put_object(
 	struct container_labels *l, struct str metadata, const char *label, const char *annotation)
 {
@@ -156,9 +156,9 @@ static void put_object(
 	}
 }
 
-/* A pod that the kubelet found in a file runs by the uid that the kubelet gave it, and has another
- * in the API ("mirror pod", which its node owns): the first, 32 digits, no pod of the API can have.
- */
+/* The uid that a static pod, which the kubelet found in a file, has on its node. In the API it is a
+ * mirror pod, owned by the node, with another uid. The first has 32 digits without dashes, so no
+ * pod of the API can have it. */
 static struct str static_uid(const struct container_labels *l)
 {
 	struct str uid = container_get(l, POD "_annotation_kubernetes_io_config_mirror");
@@ -211,7 +211,7 @@ static struct str id_of(struct str container_status)
 	return id.len < CONTAINER_ID_MAX ? id : STR("");
 }
 
-/* The image that the pod asked for, and not the engine's name of it. */
+/* The image as the pod's spec names it, not as the engine does. */
 static struct str image_of(struct str pod_spec, uint32_t list, struct str name)
 {
 	struct reader r = reader_over(pod_spec.p, pod_spec.len);
@@ -222,7 +222,7 @@ static struct str image_of(struct str pod_spec, uint32_t list, struct str name)
 	return STR("");
 }
 
-/* `l` has the pod's labels, and has no others afterwards. */
+/* Gives a container's record. `l` has the pod's labels, and only these again afterwards. */
 static void give_container(struct container_labels *l, struct str container_status,
 	struct str pod_spec, uint32_t list, const struct container_sink *sink)
 {
@@ -269,7 +269,7 @@ static void give_pod(struct container_labels *l, struct str pod, const struct co
 	}
 }
 
-/* It goes into a URL again. */
+/* Takes the version; only characters that may be in a URL. */
 static void take_version(struct str metadata, char out[CONTAINER_VERSION_MAX])
 {
 	struct str version = text_of(metadata, META_VERSION);
@@ -280,7 +280,7 @@ static void take_version(struct str metadata, char out[CONTAINER_VERSION_MAX])
 	snprintf(out, CONTAINER_VERSION_MAX, "%.*s", good ? (int)version.len : 0, version.p);
 }
 
-/* The pods among the fields of a message, each with the node's labels. */
+/* Gives the pods among the fields of a message, each with the node's labels. */
 static enum status give_pods(struct str message, uint32_t field,
 	const struct container_labels *node, const struct container_sink *sink, struct err *e)
 {
@@ -399,7 +399,7 @@ void container_kubernetes_init(struct container_kubernetes *k, const struct cont
 		.token_needed = given(c->token_file) || in_pod,
 		.ca_file = given(c->ca_file) ? c->ca_file : ACCOUNT "ca.crt",
 		.insecure = c->insecure };
-	/* Outside of a pod, and with nothing said, those count that this host trusts. */
+	/* Outside of a pod and without the flag, the host's authorities are used. */
 	k->ca_needed = given(c->ca_file) || in_pod || access(k->ca_file, F_OK) == 0;
 	char *to = k->peer.address;
 	size_t size = sizeof(k->peer.address);
@@ -412,7 +412,7 @@ void container_kubernetes_init(struct container_kubernetes *k, const struct cont
 			port);
 }
 
-/* Never 0, which is none. */
+/* The token's hash; never 0, which means none. */
 static uint64_t hash_of(struct str token)
 {
 	return hash64(token.p, token.len) | 1;
@@ -429,7 +429,7 @@ bool container_kubernetes_has_new_token(struct container_kubernetes *k)
 	return is_new;
 }
 
-/* The token of this moment. */
+/* Reads the token and sets it for the request. */
 static enum status present_token(struct container_kubernetes *k, struct err *e)
 {
 	CLEANUP(buf_deinit) struct buf token;
@@ -437,7 +437,7 @@ static enum status present_token(struct container_kubernetes *k, struct err *e)
 	struct err why = { 0 };
 	k->token_hash = 0;
 	enum status s = os_read_own(k->token_file, &token, NULL, &why);
-	if (s != OK) /* whatever it was: it may be there the next time */
+	if (s != OK) /* whatever the error, the token may be there the next time */
 		return k->token_needed ? err_set(e, E_UNAVAILABLE, "token: %s", err_text(&why, s))
 				       : OK;
 	struct str text = str_trim(buf_view(&token));
@@ -467,7 +467,7 @@ enum status container_kubernetes_node(struct container_kubernetes *k, struct con
 {
 	CLEANUP(buf_deinit) struct buf json;
 	char path[320];
-	enum status s = E_DENIED; /* the kubelet does not know them */
+	enum status s = E_DENIED; /* the kubelet has no nodes */
 	buf_init(&json, CONTAINER_ANSWER_BYTES_MAX);
 	snprintf(path, sizeof(path), "/api/v1/nodes/%s", k->node);
 	if (!k->kubelet)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A label that does not fit is left out, and that is noted; none is cut in the middle. */
+/* A label that does not fit is left out as a whole, and that is noted. */
 #include "container/labels.h"
 #include "pb/pb.h"
 
 #include <stdio.h>
 
 #define NAME_BYTES_MAX 512
-/* Limits the labels that its maker gave it, so that its name, id and image always have room. */
+/* The most labels that come from the user, so that name, id and image always have room. */
 #define PAIRS_MAX (CONTAINER_LABELS_MAX - 32)
-#define ADDED_ALWAYS 4 /* of what the kubelet adds */
+#define ADDED_ALWAYS 4 /* of added[], which the kubelet adds */
 
 void container_labels_init(struct container_labels *l, struct arena *a)
 {
@@ -117,7 +117,8 @@ void container_drop_kubelets(struct container_labels *l)
 	/* clang-format on */
 	struct str source =
 		container_get(l, "__meta_kubernetes_pod_annotation_kubernetes_io_config_source");
-	/* A pod that the node found in a file has the annotations in the API as well. */
+	/* A static pod, which comes from a file, has the kubelet's annotations in the API as
+	 * well. */
 	size_t count = str_eq(source, STR("api")) ? ARRAY_COUNT(added) : ADDED_ALWAYS;
 	uint32_t kept = 0;
 	for (uint32_t i = 0; i < l->count; i++) {

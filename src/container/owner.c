@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Only the owner of the group above may make a control group: root, or the user to whom systemd or
- * a container engine gave it. So the name of a group proves no more than what that owner may claim.
- * Groups below user-UID.slice count as that user's, whatever their owner.
+ * Only the owner of the parent group may make a control group: root, or the user to whom systemd or
+ * a container engine gave it. So a group's name can be trusted only as far as that owner. Groups
+ * below user-UID.slice are taken to be that user's, whatever their owner.
  *
- * If a group is gone already, the nearest group above it that still exists counts.
+ * If a group is gone already, the nearest ancestor that still exists is used.
  */
 #include "container/owner.h"
 
@@ -16,7 +16,7 @@ uint32_t container_owner_by_name(struct str path)
 {
 	struct str component = STR(""), head = STR("user-"), tail = STR(".slice");
 	uint64_t user = 0;
-	/* In a control group namespace ".." come before. */
+	/* In a control group namespace the path may begin with "..". */
 	while (!component.len || str_eq(component, STR("..")))
 		if (!str_split(&path, '/', &component))
 			return 0;
@@ -36,7 +36,7 @@ static bool leads_out(struct str path)
 	return false;
 }
 
-/* Finds such a group in any hierarchy, and its owner. */
+/* Finds the group in any hierarchy, and its owner. */
 static bool owner_of(const char *root, struct str path, uint32_t *out)
 {
 	static const char *const places[] = { "", "/unified", "/systemd", "/cpu", "/cpu,cpuacct",
@@ -60,11 +60,11 @@ uint32_t container_owner(const char *root, struct str group)
 {
 	uint32_t user = 0;
 	if (leads_out(group))
-		return 0; /* not to be seen from in here */
+		return 0; /* the group is not visible in this namespace */
 	for (;;) {
 		size_t slash = str_rindex(group, '/');
 		if (slash == 0 || slash == group.len)
-			return 0; /* the root's own */
+			return 0; /* the root group */
 		group.len = slash;
 		if (owner_of(root, group, &user))
 			return user;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that does not answer, or not in time, is left alone for a second, then two, up to a
- * minute: a peer that hangs costs one timeout in a while. "There is no such container" is an
- * answer.
+ * A peer that does not answer in time is not asked again for a second, then two, up to a minute, so
+ * that a hanging peer costs few timeouts. "There is no such container" is an answer.
  */
 #include "container/peer.h"
 #include "base/clock.h"
@@ -17,14 +16,15 @@
 #define REST_MIN_NS NS_PER_SEC
 #define REST_MAX_NS (60 * NS_PER_SEC)
 #define UNIX "unix:"
-#define SENTENCE_BYTES_MAX ((size_t)64 << 10) /* of the JSON that it is in */
+#define SENTENCE_BYTES_MAX ((size_t)64 << 10) /* of JSON with an error message */
 
 static bool is_open(const struct container_peer *p)
 {
 	return p->http || p->grpc;
 }
 
-/* Of a user's it is not asked again while we speak to it: looking is not for free. */
+/* Whether the socket exists. A user's socket is not checked again while connected, since that takes
+ * several system calls. */
 static bool is_there(struct container_peer *p)
 {
 	char trusted[sizeof(p->address)];
@@ -47,7 +47,7 @@ bool container_peer_ready(struct container_peer *p, int64_t now_ns)
 	if (!p->address[0] || now_ns < p->rest_until_ns)
 		return false;
 	if (!is_there(p)) {
-		container_peer_close(p); /* such an engine does not run here */
+		container_peer_close(p); /* the engine does not run here */
 		p->problem[0] = 0;
 		return false;
 	}

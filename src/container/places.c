@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where container engines listen. All are asked in turn until one knows the container: those of
- * Kubernetes first, since they know the pod, then those that know a container by its name.
+ * The sockets of container engines. They are asked in turn until one knows the container: those of
+ * Kubernetes first, since they know the pod, then those that give a container's name.
  */
 #include "container/places.h"
 #include "base/clock.h"
@@ -18,7 +18,7 @@ static void place_add(
 	struct container_places *c, enum container_engine engine, uint32_t user, const char *path)
 {
 	if (c->count == CONTAINER_PLACES_MAX)
-		c->count = c->fixed; /* users' engines are found again when needed */
+		c->count = c->fixed; /* users' engines are searched for again when needed */
 	struct container_place *p = &c->v[c->count++];
 	container_peer_close(&p->peer);
 	*p = (struct container_place){ .engine = engine, .user = user };
@@ -51,7 +51,7 @@ static void usual_places(struct container_places *c)
 		place_add(c, usual[i].engine, 0, usual[i].path);
 }
 
-/* One socket, named by a flag. Its name gives the engine, or else each engine's API is tried. */
+/* The one socket that a flag names. Its name tells the engine, else each engine's API is tried. */
 static void only_place(struct container_places *c, const char *path)
 {
 	bool podman = strstr(path, "podman") != NULL;
@@ -75,7 +75,7 @@ static bool has_place(const struct container_places *c, const char *path)
 	return false;
 }
 
-/* Engines that run without root. */
+/* Adds engines that run as this user. */
 static void users_places(struct container_places *c, uint32_t user)
 {
 	char docker[64], podman[64];
@@ -123,11 +123,12 @@ enum status container_places_ask(struct container_places *c, const struct contai
 	for (uint32_t i = 0; i < c->count; i++) {
 		struct container_place *p = &c->v[i];
 		struct err e = { 0 };
-		/* A user's engine may answer anything, so it is asked about that user's containers
-		 * only. And names that a user gave to groups are not asked of root's engines. */
+		/* A user's engine may answer anything, so it is asked only about containers of that
+		 * user. Root's engines are not asked about names that a user may have given to
+		 * groups. */
 		if (p->user != q->user && !c->only)
 			continue;
-		/* No other engine has names within containerd's namespaces. */
+		/* Only containerd has ids that are names within its namespaces. */
 		if (q->kind == PROCFS_CONTAINER_MAYBE && p->engine != CONTAINER_ENGINE_CONTAINERD)
 			continue;
 		if (!container_peer_ready(&p->peer, clock_monotonic_ns()))

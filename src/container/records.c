@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts are interned, names and values alike, since the containers of a pod have most of theirs in
- * common. Nothing is taken out of the table: where it is three quarters full, what the records
- * still have is carried over to another.
+ * Names and values are interned, since the containers of a pod share most of them. The table cannot
+ * remove texts: when it is three quarters full, those that records still use are copied to a new
+ * one.
  */
 #include "container/records.h"
 #include "base/clock.h"
@@ -12,7 +12,7 @@
 
 #define RETRY_MIN_NS (250 * NS_PER_MS)
 #define RETRY_MAX_NS (60 * NS_PER_SEC)
-/* While room for texts is scarce, a longer value is left out. */
+/* While room for texts is scarce, longer values are left out. */
 #define SCARCE_VALUE_BYTES_MAX 128
 
 static bool key_equal(const void *ctx, uint32_t value, const void *key)
@@ -53,7 +53,7 @@ static bool is_kept(const struct container_records *c, struct str value)
 	return !c->scarce || value.len <= SCARCE_VALUE_BYTES_MAX;
 }
 
-/* A record's texts from `c->texts` to another. */
+/* Copies a record's texts from `c->texts` to another table. */
 static bool record_carry(struct container_records *c, struct container_record *r, struct strtab *to)
 {
 	uint32_t kept = 0;
@@ -77,7 +77,7 @@ static bool record_carry(struct container_records *c, struct container_record *r
 	return true;
 }
 
-/* Leaves the texts that no record has any more. */
+/* Replaces the table by one without the texts that no record uses. */
 static void carry_texts(struct container_records *c)
 {
 	struct strtab fresh;
@@ -123,7 +123,7 @@ static void evict_longest_unused(struct container_records *c)
 	if (r != last) {
 		(void)map_remove(&c->index, hash_u64(last->key), last_at);
 		*r = *last;
-		/* Cannot fail: two went, one comes. */
+		/* Cannot fail: two entries were removed, one is added. */
 		bool back = map_insert(&c->index, hash_u64(r->key), oldest);
 		assert(back);
 	}
@@ -195,7 +195,7 @@ void container_record_nobody(struct container_records *c, struct container_recor
 	r->retry_ns = MIN(MAX(2 * r->retry_ns, RETRY_MIN_NS), RETRY_MAX_NS);
 	r->due_ns = clock_monotonic_ns() + r->retry_ns;
 	if (r->state == CONTAINER_KNOWN)
-		return; /* it ends, or the engine does: its processes keep their labels */
+		return; /* the container or the engine is ending: its processes keep their labels */
 	if (r->state == CONTAINER_WANTED)
 		record_changed(c, r);
 	r->state = CONTAINER_NOBODY;

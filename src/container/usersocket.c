@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A user may put links into his /run/user/UID, and mount what he likes on it (FUSE), which then
- * answers when he likes. So links are not followed, and each component is only named (O_PATH),
- * which does not ask a file system's server about the root of a mount, and looked below once the
- * kernel has said that its file system answers by itself.
+ * Users may put links into their /run/user/UID, and mount a FUSE file system on it, whose server
+ * may never answer. So links are not followed. Each component is opened with O_PATH, which does not
+ * ask the file system's server about the root of a mount; only if fstatfs() shows a file system
+ * without such a server is the next one opened below it.
  */
 #include "container/owner.h"
 #include "container/peer.h"

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * List, then watch from the list's resourceVersion on: the API server sends each change of a pod of
- * this node as one JSON object of an answer that does not end. `version` is the last one seen; ""
- * asks for a list. An ended watch is begun again where it was; 410 Gone, or a damaged event, ask
- * for a new list, and that one for what is newest, since an API server that is behind would send us
- * round in circles. So do errors of any kind, told again and again. Bookmarks move the version on
- * while nothing happens.
+ * Lists, then watches from the list's resourceVersion on: the API server sends each change of a pod
+ * of this node as one JSON object of an answer that does not end. `version` is the last one
+ * received; "" requests a list. An ended watch is begun again at `version`. After 410 Gone, a
+ * damaged event or ERRORS_MAX errors of any kind in a row a new list is requested, and that the
+ * newest one, since a list from a server that is behind would lead to the same error. Bookmarks
+ * update the version while nothing changes.
  *
- * A failure, and a watch that ended at once, make the next attempt wait: 1 s, 2 s, … 30 s, a fifth
- * more or less, so that the agents of all nodes do not come back together. Where we may not watch:
- * 30 s, 1 min, … 5 min. A token that was refused is tried again as soon as another is in its file.
+ * After a failure, or a watch that ended at once, the next attempt waits 1 s, 2 s, … 30 s, up to a
+ * fifth more or less, so that the agents of all nodes do not return at the same time. If watching
+ * is not allowed: 30 s, 1 min, … 5 min. After a refused token the next attempt follows as soon as
+ * its file has another.
  *
- * Deleted pods are not taken out: their uids and ids come never again, and their last processes
- * may still run.
+ * Records of deleted pods are not removed: their uids and ids are never used again, and their last
+ * processes may still run.
  */
 #include "container/watch.h"
 #include "container/decode.h"
@@ -31,21 +32,20 @@
 #include <unistd.h>
 
 #define ANSWER_TIMEOUT_NS (10 * NS_PER_SEC)
-/* The server ends a watch after this and up to as much again; a silent connection is given up
- * later.
- */
+/* The server ends a watch after this to twice this time; WATCH_PATIENCE_NS later a silent
+ * connection is given up. */
 #define WATCH_SECONDS_MIN 240
 #define WATCH_PATIENCE_NS (30 * NS_PER_SEC)
 #define BACKOFF_MIN_NS NS_PER_SEC
 #define BACKOFF_MAX_NS (30 * NS_PER_SEC)
-/* A watch shorter than this that brought nothing is a failure. */
+/* A watch that was shorter than this and had no event is a failure. */
 #define WATCH_SHORT_NS NS_PER_SEC
 /* The API allows listing and refuses watching: a mistake in its roles, which may be mended soon. */
 #define REFUSED_MIN_NS (30 * NS_PER_SEC)
 #define REFUSED_MAX_NS (300 * NS_PER_SEC)
-/* How often the file of a token that was refused is looked at. */
+/* How often the file is checked for another token after a refusal. */
 #define TOKEN_LOOK_NS NS_PER_SEC
-#define ANSWER_BYTES_MAX ((size_t)64 << 10) /* of a refusal */
+#define ANSWER_BYTES_MAX ((size_t)64 << 10) /* of a refusal's text */
 #define AGAIN_PAUSE_NS (60 * NS_PER_SEC)
 #define DEPTH_MAX 200
 /* Errors in a row, of any kind, after which a new list is asked for. */
@@ -60,14 +60,14 @@ struct container_watch {
 	_Atomic int state;
 	char version[CONTAINER_VERSION_MAX];
 	bool newest;
-	uint64_t told;        /* events that were none of errors */
-	uint32_t told_errors; /* since the last of those */
+	uint64_t told;        /* events, without those of errors */
+	uint32_t told_errors; /* events of errors since the last other one */
 	int64_t listed_ns, backoff_ns, refused_ns;
 	struct container_labels *node, *node_now;
 	struct arena node_arena, node_now_arena;
-	struct buf bytes; /* of the stream, behind the last whole event */
+	struct buf bytes; /* of the stream, after the last complete event */
 	struct container_frames frames;
-	struct lock lock; /* of `problem` */
+	struct lock lock; /* protects `problem` */
 	char problem[ERR_TEXT_MAX];
 };
 
@@ -162,7 +162,8 @@ static uint32_t random_below(uint32_t n)
 	return r % n;
 }
 
-/* A fifth more or less; not so long where there is another token than the one refused. */
+/* Waits for `ns`, up to a fifth more or less; ends earlier if there is another token than the
+ * refused one. */
 static void rest_about(struct container_watch *w, int64_t ns)
 {
 	int64_t until = clock_monotonic_ns() + ns / 10 * 8 + ns / 1000 * random_below(400);
@@ -193,7 +194,7 @@ static bool same_labels(const struct container_labels *a, const struct container
 	return true;
 }
 
-/* The node as it is now; true: it is another than before. */
+/* Gets the node's labels; true: they have changed. */
 static bool look_at_node(struct container_watch *w)
 {
 	arena_clear(&w->node_now_arena);
@@ -201,7 +202,7 @@ static bool look_at_node(struct container_watch *w)
 	enum status s = container_kubernetes_node(&w->k, w->node_now);
 	if (atomic_exchange(&w->node_is_unknown, w->k.node_is_unknown) != w->k.node_is_unknown)
 		w->c.changed(w->c.sink.ctx);
-	/* The old labels hold until the API gives others. */
+	/* The old labels are used until the API gives others. */
 	bool unsaid = s != OK && s != E_DENIED && s != E_NOTFOUND && w->node->count;
 	if (unsaid || same_labels(w->node, w->node_now))
 		return false;
@@ -231,7 +232,7 @@ static enum status list(struct container_watch *w, struct err *e)
 	return s == E_NOTFOUND ? err_set(e, E_IO, "list of pods: HTTP status 404") : s;
 }
 
-/* The server's answer in place of a watch. */
+/* Makes an error of the answer that the server sent instead of a watch. */
 static enum status refusal(struct container_watch *w, int code, struct err *e)
 {
 	char sentence[CONTAINER_SENTENCE_MAX];
@@ -246,7 +247,7 @@ static enum status refusal(struct container_watch *w, int code, struct err *e)
 	container_sentence(buf_view(&answer), sentence);
 	if (code == 410)
 		return err_set(e, E_NOTFOUND, "watch: the version is gone");
-	/* A proxy that knows no watching, and an API that does not let us. */
+	/* E_DENIED: a proxy that cannot watch, or an API that does not allow it. */
 	s = code == 401 ? E_IO : code >= 400 && code < 500 && code != 429 ? E_DENIED : E_IO;
 	return err_set(e, s, "watch: HTTP status %d%s%s", code, sentence[0] ? ": " : "", sentence);
 }
@@ -285,7 +286,7 @@ static enum status take_event(struct container_watch *w, struct str json, struct
 	return OK;
 }
 
-/* Every event that is whole; the rest stays. */
+/* Takes all complete events; the rest stays in the buffer. */
 static enum status take_events(struct container_watch *w, struct err *e)
 {
 	size_t used = 0;
@@ -306,13 +307,15 @@ static enum status take_events(struct container_watch *w, struct err *e)
 	return OK;
 }
 
-/* Until when the stream is waited for: its end, or the moment when all is wanted again. */
+/* How long to wait for the stream: until its end, or the time at which everything is listed
+ * again. */
 static int64_t wait_until(const struct container_watch *w, int64_t end_ns)
 {
 	return atomic_load(&w->again) ? MIN(end_ns, w->listed_ns + AGAIN_PAUSE_NS) : end_ns;
 }
 
-/* Until it ends: OK when the server ended it in order, or when there is something else to do. */
+/* Follows the stream to its end. OK: the server ended it in order, or there is something else to
+ * do. */
 static enum status follow(struct container_watch *w, int64_t end_ns, struct err *e)
 {
 	bool end = false;
@@ -340,7 +343,8 @@ static enum status follow(struct container_watch *w, int64_t end_ns, struct err 
 	return OK;
 }
 
-/* One round: a list if one is needed, and the watch after it. *out_long: it was worth something. */
+/* One round: a list if one is needed, and the watch after it. *out_long: the watch was long enough
+ * or had events. */
 static enum status go_round(struct container_watch *w, bool *out_long, struct err *e)
 {
 	int64_t end_ns;
@@ -355,7 +359,7 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 		w->version[0] = 0;
 	if (!w->version[0]) {
 		s = list(w, e);
-		if (s == OK) /* all is known that there is: no caller need wait for the watch */
+		if (s == OK) /* everything is known: no caller need wait for the watch */
 			set_state(w, CONTAINER_WATCH_GOES_ON, "");
 	}
 	if (s == OK)
@@ -372,7 +376,7 @@ static enum status go_round(struct container_watch *w, bool *out_long, struct er
 	return s == OK ? OK : err_set(e, s, "%s", err_text(&why, s));
 }
 
-/* Notes how a round ended, and how long to rest after it. */
+/* Notes how a round ended, and sets the pause after it. */
 static void judge(struct container_watch *w, enum status s, bool was_long, const struct err *e)
 {
 	if (was_long)
@@ -440,7 +444,7 @@ enum status container_watch_start(
 	container_kubernetes_init(&w->k, c->containers);
 	arena_init(&w->node_arena, CONTAINER_ANSWER_BYTES_MAX);
 	arena_init(&w->node_now_arena, CONTAINER_ANSWER_BYTES_MAX);
-	/* An event, and what came of the next in the same read. */
+	/* Room for an event and the part of the next one that came in the same read. */
 	buf_init(&w->bytes, CONTAINER_ANSWER_BYTES_MAX + 2 * FETCH_PIECE_MAX);
 	w->node = calloc(1, sizeof(*w->node));
 	w->node_now = calloc(1, sizeof(*w->node_now));
@@ -450,7 +454,7 @@ enum status container_watch_start(
 		s = err_set(e, E_NOMEM, "watch");
 	else if (w->wake_fd < 0)
 		s = err_os(e, "eventfd");
-	*out = w; /* the thread's callbacks may look for it */
+	*out = w; /* before the thread starts, as its callbacks use it */
 	if (s == OK)
 		s = os_thread_start(&w->thread, "pods", run, w, e);
 	if (s != OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of agents: an entry for each tenant, label `node` and address, the last push of each. It
- * is short, so entries are found by looking at all of them.
+ * The list of agents: an entry for each combination of tenant, label `node` and address, with its
+ * last push. It is short, so it is searched linearly.
  */
 #include "base/clock.h"
 #include "ingest/ingest.h"
@@ -39,7 +39,7 @@ static void forget(struct agent_list *l, int64_t now_ns)
 	l->count = kept;
 }
 
-/* The entry of that agent, or one of zeros; NULL: no memory. */
+/* The agent's entry, or a new one of zeros; NULL: no memory. */
 static struct agent_entry *entry_of(struct agent_list *l, const struct agent_entry *e)
 {
 	struct agent_entry *oldest = l->v;
@@ -98,7 +98,7 @@ void agent_list_note(struct agent_list *l, const struct profile *p, const struct
 		.refused = push->refused,
 		.failure_ns = push->error[0] ? push->begin_ns : 0 };
 	struct str address = str_of(push->peer), agent = push->user_agent;
-	size_t word = 0; /* what is shown is ASCII, whatever a sender writes */
+	size_t word = 0; /* the page gets only ASCII, whatever a sender writes */
 	while (word < agent.len && agent.p[word] > ' ' && agent.p[word] < 0x7F)
 		word++;
 	copy_text(e.tenant, sizeof(e.tenant), push->tenant);

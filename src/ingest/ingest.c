@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message has its counters in the inlet of its protocol, its limits by its tenant, its memory
- * from the sink. Memory is asked for before anything is decoded. What the limits refuse is taken
- * out of the profile; what is left goes to the sink as one batch, whose id is the tenant's and the
- * message's together.
+ * A message is counted in the inlet of its protocol, limited as its tenant is, and gets memory from
+ * the sink before anything is decoded. Samples that the limits refuse are removed from the profile;
+ * the others go to the sink as one batch, whose id is made of the tenant and the message's id.
  *
  * The sink comes last: handlers run while the store is still being opened, and until then each
  * message is answered with "try again".
@@ -19,18 +18,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How far ahead of ours a sender's clock may be. */
+/* How far a sender's clock may be ahead of this host's. */
 #define FUTURE_NS ((int64_t)3600 * NS_PER_SEC)
-/* Times before are not nanoseconds, or are of a clock that was never set. */
+/* Earlier times are not in nanoseconds, or from a clock that was never set. */
 #define TIME_MIN_NS ((int64_t)365 * 24 * 3600 * NS_PER_SEC)
 
-/* Bytes that sorting the labels of one message may compare and move: some 300,000 samples of 15
- * labels of their own take a tenth. */
+/* Bytes that sorting the labels of one message may compare and move; about 300,000 samples with 15
+ * distinct labels each take a tenth of it. */
 #define LABEL_WORK_MAX ((uint64_t)8 << 30)
-/* Demangled names of one message; those beyond stay as they are. */
+/* Bytes of demangled names of one message; further names are kept mangled. */
 #define DEMANGLED_BYTES_MAX ((size_t)16 << 20)
 
-/* Tables of a message in memory, against its bytes: varints become integers. */
+/* Memory of a decoded message's tables, as a multiple of its bytes: varints become integers. */
 #define DECODED_FACTOR 8
 #define DECODED_MIN ((size_t)64 << 20)
 #define DECODED_MAX ((size_t)1 << 30)
@@ -122,7 +121,7 @@ static const struct ingest_limits *limits_of(const struct ingest *in, struct str
 	return rule ? &rule->limits : &in->limits;
 }
 
-/* Only the tenant's limit: the protocol that read the message has checked the server's. */
+/* Checks the tenant's limit; the protocol that read the message has checked the server's. */
 static enum status check_size(
 	const struct ingest *in, struct str tenant, size_t message_bytes, struct err *e)
 {
@@ -134,7 +133,7 @@ static enum status check_size(
 		message_bytes, STR_ARG(tenant), (unsigned long long)rule->limits.message_bytes);
 }
 
-/* Which flag moves the limit. */
+/* Names the flag that sets the limit. */
 static void name_flag(struct profile_refused *r, bool by_rule)
 {
 	static const char *const flags[PROFILE_REFUSALS_COUNT] = {
@@ -151,7 +150,7 @@ static void name_flag(struct profile_refused *r, bool by_rule)
 		snprintf(r->reason + len, sizeof(r->reason) - len, " (--%s)", flag);
 }
 
-/* Takes out of the profile what the tenant may not send. */
+/* Removes from the profile the samples that the tenant may not send. */
 static enum status limit(struct ingest_batch *b, uint64_t *out_no_series, struct err *e)
 {
 	struct ingest *in = b->inlet->ingest;
@@ -182,7 +181,7 @@ static enum status limit(struct ingest_batch *b, uint64_t *out_no_series, struct
 
 /* ---- names ---- */
 
-/* Names as compilers write them become names for people; the first stays as the system's. */
+/* Demangles function names; the mangled name stays as the system name. */
 static enum status demangle_names(struct profile *p)
 {
 	struct arena a;
@@ -205,7 +204,7 @@ static enum status demangle_names(struct profile *p)
 	return s;
 }
 
-/* Tables are made of what has samples. */
+/* Tells the symbolizer which files have samples, so that it makes their tables. */
 static void want_names(struct symbolizer *wants, const struct profile *p)
 {
 	for (size_t i = 1; wants && i < p->mappings.len; i++) {
@@ -231,7 +230,7 @@ static void count_stored(struct ingest_batch *b, uint64_t no_series)
 	metric_add(&m->bad_lines, b->profile.bad_lines);
 }
 
-/* A message of which nothing was stored, by the reason. */
+/* Counts a message of which nothing was stored, by the reason. */
 static void count_refused(struct ingest_metrics *m, enum status why)
 {
 	bool malformed = why == E_INVALID || why == E_CORRUPT || why == E_UNSUPPORTED;
@@ -246,7 +245,7 @@ static void count_refused(struct ingest_metrics *m, enum status why)
 		1);
 }
 
-/* One counter of each inlet, by its place in the structure. */
+/* Writes one counter of each inlet; `at` is its offset in the structure. */
 static void write_inlets(
 	const struct ingest *in, struct buf *out, const char *name, const char *help, size_t at)
 {
@@ -349,7 +348,7 @@ void ingest_batch_wait(struct ingest_batch *b, uint64_t bytes)
 	sink->ops->keep(sink, b->entry, bytes + profile_bytes(&b->profile));
 }
 
-/* The same message of two tenants is two. */
+/* The batch's id; the same message of two tenants is two batches. */
 static struct hash128 batch_of(struct str tenant, struct hash128 id)
 {
 	if (tenant.len) {
@@ -403,7 +402,7 @@ void ingest_batch_end(struct ingest_batch *b, enum status s, const char *error)
 		if (!b->stored)
 			count_refused(&in->metrics, s);
 	}
-	/* Only a decoded batch names its agent; what was scraped has none. */
+	/* Only pushed messages come from an agent; scraped ones do not. */
 	if (b->profile.strings.v && !b->inlet->protocol->asks)
 		agent_list_note(&in->agents, &b->profile,
 			&(struct agent_push){ .tenant = b->tenant,

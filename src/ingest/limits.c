@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --tenant-limits FILE: a line for each tenant, or for those whose names begin with the same
- * letters; its words have the names of the flags whose place they take. The first line that fits
- * counts.
+ * --tenant-limits FILE: a line for each tenant, or for tenants whose names begin with the same
+ * letters; its words override the flags of the same names. The first matching line is used.
  */
 #include "ingest/ingest.h"
 
@@ -14,7 +13,7 @@
 
 static const struct limit_word {
 	const char *name;
-	size_t at; /* in struct ingest_limits; uint32_t, but for the size */
+	size_t at; /* offset in struct ingest_limits; the limits are uint32_t, except the size */
 	uint64_t least, most;
 	bool is_size;
 } words[] = {
@@ -30,7 +29,7 @@ static const struct limit_word {
 		true },
 };
 
-/* The rule of Pyroscope and of Grafana's other stores. */
+/* The rule for tenant names is that of Pyroscope and of Grafana's other stores. */
 bool ingest_is_tenant(struct str s)
 {
 	if (s.len == 0 || s.len > SAMPLES_TENANT_MAX || str_eq(s, STR(".")) || str_eq(s, STR("..")))

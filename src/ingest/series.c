@@ -126,13 +126,13 @@ static uint64_t hash_type(const struct profile *p, uint32_t id)
 	return h ? h : 1;
 }
 
-/* Hashes of types and label sets, 0 where not made yet. */
+/* Hashes of types and label sets, 0: not computed yet. */
 struct batch {
 	struct profile *p;
 	uint64_t *types;
 	uint64_t *sets;
 	uint32_t series_max;
-	struct series_set known; /* of this batch: not looked up again */
+	struct series_set known; /* series of this batch that were looked up already */
 	struct series_set refused;
 };
 
@@ -148,7 +148,7 @@ static uint64_t series_of(struct batch *b, const struct profile_sample *s)
 	return hash_u64(hash_u64(b->types[type] ^ b->sets[s->resource]) ^ (b->sets[s->own] << 1));
 }
 
-/* May samples of this series come in? *out_ok. False: no memory. */
+/* *out_ok: samples of this series are accepted. False: no memory. */
 static bool admit(struct series_tenant *t, struct batch *b, uint64_t series, bool *out_ok)
 {
 	*out_ok = true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A chunk is a header, and events one behind the other, among which are its metadata (type 0) and
- * checkpoints (type 1) with constants. Everything in it is by itself: ids and keys of another chunk
- * mean something else. Integers of the header are big endian, all others packed.
+ * A chunk is a header and a sequence of events, among them its metadata (type 0) and checkpoints
+ * (type 1) with constants. Chunks are independent: ids and keys of another chunk mean something
+ * else. Integers of the header are big endian, all others packed.
  */
 #include "jfr/internal.h"
 
@@ -10,9 +10,9 @@
 #define FEATURE_PACKED 0x1
 #define TYPE_METADATA 0
 #define TYPE_CHECKPOINT 1
-/* Constants of one pool that room is made for at once. */
+/* The most constants of one pool for which room is reserved at once. */
 #define POOL_EXPECTED_MAX 65536u
-/* Texts that had to be written anew, of a chunk. */
+/* Limit on the bytes of converted texts, as a multiple of the chunk's. */
 #define TEXTS_FACTOR 4
 
 static uint64_t big(struct reader *r, size_t bytes)
@@ -35,7 +35,7 @@ static enum status read_header(struct jfr_chunk *c, struct str bytes, size_t *ou
 		return err_set(c->e, E_INVALID, "not a chunk: it does not begin with \"FLR\"");
 	reader_skip(&r, 4);
 	uint64_t major = big(&r, 2), minor = big(&r, 2), size = big(&r, 8);
-	big(&r, 8); /* the last checkpoint; they are found in order here */
+	big(&r, 8); /* the last checkpoint; all of them are found in order */
 	uint64_t metadata = big(&r, 8), start = big(&r, 8), duration = big(&r, 8);
 	big(&r, 8); /* ticks at the start */
 	c->ticks_per_second = big(&r, 8);
@@ -86,7 +86,8 @@ static enum status add_constant(
 	return OK;
 }
 
-/* Constants in all, if the next pool has as many as it says; each has at least two bytes. */
+/* The number of all constants if the next pool has as many as it states; each takes at least two
+ * bytes. */
 static uint32_t expected(const struct jfr_chunk *c, const struct reader *r, uint64_t count)
 {
 	uint64_t more = MIN(count, (uint64_t)reader_left(r) / 2);
@@ -96,7 +97,7 @@ static uint32_t expected(const struct jfr_chunk *c, const struct reader *r, uint
 static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
 {
 	enum status s = OK;
-	for (int i = 0; i < 3; i++) /* start, duration, where the one before is */
+	for (int i = 0; i < 3; i++) /* start, duration, offset of the checkpoint before */
 		jfr_varint(r);
 	reader_u8(r); /* flush */
 	uint64_t pools = jfr_varint(r);
@@ -121,7 +122,7 @@ static enum status read_checkpoint(struct jfr_chunk *c, struct reader *r)
 
 /* ---- events ---- */
 
-/* Of size and type. */
+/* Reads an event's size and type. */
 static inline bool read_event(const struct jfr_chunk *c, size_t begin, struct jfr_event *out)
 {
 	const uint8_t *p = (const uint8_t *)c->bytes.p;
@@ -145,8 +146,8 @@ enum status jfr_event_read(struct jfr_chunk *c, size_t *io_offset, struct jfr_ev
 	return OK;
 }
 
-/* Reads the constants. An event may name a constant that comes behind it, so wanted events are only
- * noted here. */
+/* Reads the constants. An event may refer to a constant that comes after it, so here wanted events
+ * are only noted. */
 static enum status read_events(struct jfr_chunk *c, bool (*wanted)(struct jfr_class *))
 {
 	struct jfr_event event;

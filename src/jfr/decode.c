@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events to samples, chunk by chunk: settings first (what async-profiler sampled by), then events.
- * What is made of a constant (a stack, a function, a thread's name) is made once and noted with it.
- * Equal samples of a chunk are one with the sum of their values.
+ * Makes samples of events, chunk by chunk: first the settings (the event by which async-profiler
+ * sampled), then the events. The stack, function or thread name of a constant is made once and kept
+ * with it. Equal samples of a chunk become one with the sum of their values.
  */
 #include "jfr/internal.h"
 
@@ -83,7 +83,7 @@ static const struct {
 
 #define EVENT_NAME_MAX 32
 
-/* The numbers of a frame and what became of it. Most frames were met shortly before. */
+/* The numbers of a frame and its location. Most frames occurred shortly before. */
 enum frame_slot { FRAME_METHOD, FRAME_LINE, FRAME_TYPE, FRAME_SLOTS };
 struct frame {
 	uint64_t n[FRAME_SLOTS];
@@ -97,12 +97,12 @@ struct decoder {
 	struct profile *out;
 	struct err *e;
 	struct jfr_chunk *c;
-	uint32_t heads[TYPE_COUNT]; /* of this chunk; 0: none yet */
-	char event[EVENT_NAME_MAX]; /* what async-profiler sampled by; "" for not known */
+	uint32_t heads[TYPE_COUNT]; /* heads of this chunk; 0: none yet */
+	char event[EVENT_NAME_MAX]; /* the event by which async-profiler sampled; "": unknown */
 	uint32_t event_name, event_value, thread_name; /* strings */
 	struct map samples;                            /* of this chunk */
 	VEC(uint32_t) frames;
-	struct frame *kept; /* of this chunk, FRAMES_KEPT by their hash */
+	struct frame *kept; /* of this chunk: FRAMES_KEPT slots, by hash */
 };
 
 static enum status added(struct decoder *d, enum status s, const char *what)
@@ -112,10 +112,10 @@ static enum status added(struct decoder *d, enum status s, const char *what)
 
 /* ---- constants: each made once ---- */
 
-/* What a constant was turned into: a hostile file may refer to one constant as two kinds. */
+/* What a constant was made into: in a malicious file one constant may be used as two kinds. */
 enum made { MADE_FUNCTION = 1, MADE_STACK, MADE_THREAD, MADE_CLASS, MADE_STATE, MADE_KIND };
 
-/* NULL: the value is none. */
+/* The constant of a value; NULL: it has none. */
 static struct jfr_constant *constant_of(struct decoder *d, const struct jfr_value *key)
 {
 	return key->kind == JFR_NUMBER && key->is_constant
@@ -175,7 +175,7 @@ static enum status class_name(struct decoder *d, const struct jfr_value *key, st
 	return s;
 }
 
-/* functions[] of a method. */
+/* Index in functions[] for a method. */
 static enum status make_function(struct decoder *d, const struct jfr_value *key, uint32_t *out)
 {
 	static const char *const fields[] = { "type", "name", NULL };
@@ -247,7 +247,7 @@ static enum status make_location(struct decoder *d, const struct jfr_value *v, u
 	if (s == OK)
 		s = make_number(d, &v[FRAME_TYPE], MADE_KIND, symbol_fields, kind_of, &kind);
 	l.kind = (uint8_t)kind;
-	/* Of native frames the line is an address or nothing. */
+	/* For native frames the line is an address or 0. */
 	if (l.kind == FRAME_JVM && v[FRAME_LINE].number <= INT32_MAX)
 		line.line = (uint32_t)v[FRAME_LINE].number;
 	return s == OK ? profile_add_location(d->out, &l, &line, 1, out) : s;
@@ -282,7 +282,7 @@ static enum status add_frame(struct decoder *d, struct reader *r, uint32_t class
 	return VEC_PUSH(&d->frames, kept->location - 1) ? OK : added(d, E_NOMEM, "frames");
 }
 
-/* stacks[] of a stack trace. */
+/* Index in stacks[] for a stack trace. */
 static enum status make_stack(struct decoder *d, const struct jfr_value *key, uint32_t *out)
 {
 	static const char *const fields[] = { "frames", NULL };
@@ -313,7 +313,7 @@ static enum status make_stack(struct decoder *d, const struct jfr_value *key, ui
 	return added(d, s, "stacks");
 }
 
-/* strings[] of a thread's name, 0 for none. */
+/* Index in strings[] of a thread's name, 0 for none. */
 static enum status make_thread(struct decoder *d, const struct jfr_value *key, uint32_t *out)
 {
 	static const char *const fields[] = { "javaName", "osName", NULL };
@@ -417,7 +417,7 @@ enum slot {
 };
 static_assert(SLOT_COUNT < JFR_VALUES_MAX, "values");
 
-/* By event: they differ in what a thread and a size are called. */
+/* By event, as their fields for threads and sizes have different names. */
 #define FIELDS(thread, size)                                                                       \
 	{                                                                                          \
 		"stackTrace", thread, size, "duration", "state", "samples", "contextId", "spanId", \
@@ -429,7 +429,7 @@ static const char *const outside_fields[] = FIELDS("eventThread", "allocationSiz
 static const char *const weight_fields[] = FIELDS("eventThread", "weight");
 static const char *const malloc_fields[] = FIELDS("eventThread", "size");
 
-/* trace_id=…, of its two halves. */
+/* Makes trace_id=… from its two halves. */
 static enum status make_trace(
 	struct decoder *d, const struct jfr_value *v, struct profile_label *out)
 {
@@ -461,7 +461,7 @@ static enum status make_all_labels(struct decoder *d, const struct jfr_value *v,
 	return added(d, s, "labels");
 }
 
-/* Those of a thread without a context are made once. */
+/* Makes the sample's labels; those of a thread without a context are made once. */
 static enum status make_labels(struct decoder *d, const struct jfr_value *v, uint32_t *out)
 {
 	bool is_bare = !(v[SLOT_CONTEXT].number | v[SLOT_SPAN].number | v[SLOT_TRACE_HIGH].number |
@@ -505,7 +505,7 @@ static enum status add_execution(
 	return s;
 }
 
-/* A thread that runs whenever the clock looks at it is on a CPU, as far as the clock can tell. */
+/* Adds a sample of the wall clock. A thread that runs when it is sampled counts as on the CPU. */
 static enum status add_wall(
 	struct decoder *d, const struct jfr_value *v, uint32_t stack, uint32_t own, uint64_t times)
 {
@@ -579,7 +579,7 @@ static enum status add_event(struct decoder *d, enum event event, struct reader 
 
 /* ---- a chunk ---- */
 
-/* async-profiler notes what it samples by as a setting of its own: event=itimer. */
+/* async-profiler records the event by which it samples as a setting: event=itimer. */
 static enum status read_setting(struct decoder *d, struct reader *r, uint32_t class)
 {
 	static const char *const names[] = { "name", NULL };

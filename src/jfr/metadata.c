@@ -2,13 +2,13 @@
 /*
  * The metadata event: texts, and a tree of elements with attributes whose names and values are
  * texts. root > metadata > class (id, name) > field (name, class, constantPool, dimension). Fields
- * name their classes by id, so they are looked up when all are there.
+ * name their classes by id, which are looked up when all classes are read.
  */
 #include "jfr/internal.h"
 
 #define CLASS_IDS_DIRECT 4096u
 
-/* The texts that mean something, told apart once. */
+/* The texts with a meaning, recognized once. */
 enum word { WORD_OTHER, WORD_NAME, WORD_ID, WORD_CLASS, WORD_CONSTANT, WORD_DIMENSION, WORD_FIELD };
 static const char *const words[] = { [WORD_NAME] = "name",
 	[WORD_ID] = "id",
@@ -71,8 +71,8 @@ static const struct text *text_at(struct metadata *m)
 	return &none;
 }
 
-/* Its name and attributes, and how many children follow. Of elements other than classes and fields
- * (annotations, most of all) the attributes are not looked at. */
+/* Reads an element's name and attributes, and the number of its children. Attributes of elements
+ * other than classes and fields (mostly annotations) are skipped. */
 static enum status read_element(struct metadata *m, struct element *out, uint64_t *out_children)
 {
 	*out = (struct element){ .name = text_at(m)->word };
@@ -165,7 +165,7 @@ static enum status add_field(struct metadata *m, const struct element *e)
 	return OK;
 }
 
-/* Whatever is neither class nor field has nothing that is needed. */
+/* Reads the tree; elements other than classes and fields are not needed. */
 static enum status read_tree(struct metadata *m, bool in_class, int depth)
 {
 	struct element e;
@@ -197,7 +197,7 @@ static enum status index_classes(struct jfr_chunk *c)
 	return OK;
 }
 
-/* Which classes lie there as integers alone. */
+/* Finds the classes that consist of integers only. */
 static void count_varints(struct jfr_chunk *c)
 {
 	for (size_t i = 0; i < c->classes.len; i++) {

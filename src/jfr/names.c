@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names that a virtual machine makes anew each time it starts: classes of lambdas, of reflection
- * and of Spring, and libraries that Java programs unpack into /tmp. The part that says nothing
- * becomes "_", so that the same code is one frame in all processes. The forms are those that
- * grafana/jfr-parser names.
+ * Names that differ at each start of a virtual machine: classes of lambdas, of reflection and of
+ * Spring, and libraries that Java programs unpack into /tmp. Their random part becomes "_", so that
+ * the same code is one frame in all processes. The forms are those that grafana/jfr-parser names.
  */
 #include "jfr/internal.h"
 
@@ -20,7 +19,7 @@ static size_t span(struct str s, size_t from, struct str of)
 	return at;
 }
 
-/* Where the last `part` in s ends; 0: it is not there, or s begins with it. */
+/* The end of the last `part` in s; 0: s does not contain it, or only at its begin. */
 static size_t end_of_last(struct str s, struct str part)
 {
 	for (size_t at = s.len >= part.len ? s.len - part.len : 0; at > 0; at--)
@@ -49,7 +48,7 @@ static bool is_accessor(struct str s, size_t *kept)
 	return str_starts(s, prefix) && s.len > prefix.len && span(s, prefix.len, digits) == s.len;
 }
 
-/* "" where it is no such library. */
+/* The library's name without its random part; "": it has none. */
 static struct str library(struct str s)
 {
 	if (str_ends(s, STR(" (deleted)")))

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values lie one behind the other in the order of their class' fields: integers packed, constants
- * by their keys, other objects in place. Fields that were asked for by name are
- * kept, those before them are skipped, and what comes after the last is not looked at. An object in
- * place has at least one field, so it takes at least a byte: with the depth limited, the bytes
- * bound the work. A constant is read each time it is named, so its bytes are counted each time.
+ * Values follow each other in the order of their class's fields: integers packed, constants as
+ * keys, other objects inline. Fields that were requested by name are kept, those between are
+ * skipped, and those after the last are not read. An inline object has at least one field, so it
+ * takes at least a byte: as the depth is limited, the bytes bound the work. A constant is read each
+ * time it is referred to, so its bytes are counted each time.
  */
 #include "jfr/internal.h"
 
@@ -72,12 +72,12 @@ static enum status keep(struct jfr_chunk *c, struct buf *b, struct str *out)
 static bool is_plain(struct str s)
 {
 	uint8_t all = 0;
-	for (size_t i = 0; i < s.len; i++) /* no branch: several at once */
+	for (size_t i = 0; i < s.len; i++) /* no branch, so that the compiler vectorizes it */
 		all |= (uint8_t)s.p[i];
 	return all < 0x80;
 }
 
-/* UTF-16, each unit packed: ASCII lies there as it is. */
+/* Reads UTF-16, each unit packed: ASCII is then the same as plain text. */
 static enum status read_chars(struct jfr_chunk *c, struct reader *r, size_t count, struct str *out)
 {
 	struct str plain = str_make(r->at, count);
@@ -166,8 +166,9 @@ static void skip_text(struct reader *r)
 
 static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, int depth);
 
-/* A word at a time: each integer ends with its first byte below 0x80. One of nine bytes, which may
- * end with any, begins with a word of eight that are not, and is read by itself. */
+/* Skips a word at a time: each integer ends with its first byte below 0x80. An integer of nine
+ * bytes may end with any byte; it begins with a word of eight bytes of 0x80 or more, and is read by
+ * itself. */
 bool jfr_skip_varints(struct reader *r, uint64_t count)
 {
 	const uint64_t high = 0x8080808080808080;
@@ -210,7 +211,7 @@ static bool skip_field(struct jfr_chunk *c, struct reader *r, const struct jfr_f
 	return !r->failed;
 }
 
-/* False: torn, an object without fields, or too deep. */
+/* False: truncated, an object without fields, or too deep. */
 static bool skip_object(struct jfr_chunk *c, struct reader *r, uint32_t class, int depth)
 {
 	const struct jfr_class *k = &c->classes.v[class];
@@ -291,7 +292,7 @@ static enum status read_value(struct jfr_chunk *c, struct reader *r, const struc
 	return r->failed ? jfr_torn(c, r, "a field") : OK;
 }
 
-/* jfr_read() of a class of integers alone, to its end. */
+/* jfr_read() for a class of only integers, which reads all of them. */
 static enum status read_flat(
 	struct jfr_chunk *c, struct reader *r, const struct jfr_class *k, struct jfr_value *out)
 {
@@ -335,7 +336,9 @@ bool jfr_read_numbers(struct jfr_chunk *c, struct reader *r, uint32_t class,
 {
 	struct jfr_class *k = &c->classes.v[class];
 	struct reader at = *r;
-	uint64_t n[JFR_VALUES_MAX + 1] = { 0 }; /* the first is of fields that nobody asked for */
+	uint64_t n[JFR_VALUES_MAX + 1] = {
+		0
+	}; /* the first is for fields that were not requested */
 	if (k->kind != JFR_OBJECT || !k->varints)
 		return false;
 	if (k->asked != names)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Erlang's emulator registers for GDB is no ELF file: the code of a module, or of what all
- * modules use ("global"), with the name of each range of it and the lines in it. Texts have their
- * length with the NUL in front. The writer puts structures one behind the other, each with the
- * padding that its text takes the place of, so that as many bytes lie behind the text.
+ * Erlang's emulator registers objects for GDB that are not ELF files. An object describes the code
+ * of a module, or the code common to all ("global"): the name of each range and its lines. Before a
+ * text is its length with the NUL. The writer puts whole C structures one after the other; the text
+ * takes the place of a structure's padding, so that as many bytes follow the text.
  *
  *   u32 1; 4 bytes; u64 where the code is; u32 ranges; u32 size; text; 6 bytes
  *   each range: u32 from; u32 to; u32 lines; text; 2 bytes
  *   each line: u32 from; u32 line; text: the file; 2 bytes
  *
- * All from the beginning of the code on. A line that begins before its range was reached on the way
- * to it (the function's own line).
+ * All offsets are from the begin of the code. A line that begins before its range is that of the
+ * function itself.
  *
- * Source: Erlang/OTP 24 to 27, as their processes have it in memory.
+ * Source: Erlang/OTP 24 to 27, as found in the memory of their processes.
  */
 #include "base/reader.h"
 #include "jit/map.h"
@@ -62,7 +62,7 @@ static void read_lines(struct reader *r, struct jit_map *m, const struct range *
 	}
 }
 
-/* Its data in front of the code and behind it are no functions. */
+/* False for the data before and after the code. */
 static bool is_code(const struct range *x)
 {
 	return !str_ends(x->name, STR("::codeHeader")) && !str_ends(x->name, STR("::codeFooter"));
@@ -96,7 +96,7 @@ enum status beam_read(
 	uint32_t kind = reader_u32(&r);
 	(void)reader_u32(&r);
 	uint64_t base = reader_u64(&r);
-	(void)reader_u64(&r); /* how many ranges, of how many bytes: they fill the object */
+	(void)reader_u64(&r); /* number and bytes of the ranges, which fill the object */
 	(void)read_text(&r, HEAD_PADDING);
 	if (r.failed || kind != KIND_CODE) {
 		jit_map_add_bad(m);

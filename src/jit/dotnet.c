@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metadata are streams: texts ("#Strings"), and tables ("#~") one behind the other, whose rows have
- * columns of fixed widths that follow from how long the tables and streams are. A type has the
- * number of its first method, so the type of a method is the last one that begins at or before it;
- * one that lies in another has a row in NestedClass.
+ * Metadata consist of streams: texts ("#Strings"), and consecutive tables ("#~"), whose columns
+ * have widths that follow from the lengths of tables and streams. A type has the number of its
+ * first method, so the type of a method is the last one that begins at or before it; a nested type
+ * has a row in NestedClass.
  *
  * Few rows of many megabytes are needed: they are read one by one.
  *
@@ -27,9 +27,9 @@ enum table {
 	TABLE_LAST = NESTED_CLASS,
 };
 
-/* Columns of the tables, a letter each. Of fixed width: b, h, w 1, 2, 4 bytes. An index: s, g, z
- * into texts, numbers (GUIDs), blobs; an uppercase letter into one of several tables (coded[]);
- * "#xx" into the table of this number. */
+/* Columns of the tables, a letter for each. Fixed widths: b, h, w have 1, 2, 4 bytes. Indexes: s,
+ * g, z are into texts, GUIDs, blobs; an uppercase letter is into one of several tables (coded[]);
+ * "#xx" is into the table of this number. */
 static const char *const columns[TABLE_LAST + 1] = { "hsggg", "Rss", "wssT#04#06", "#04", "hsz",
 	"#06", "whhsz#08", "#08", "hhs", "#02T", "Psz", "hCz", "AYz", "Fz", "hDz", "hw#02", "w#04",
 	"z", "#02#14", "#14", "hsT", "#02#17", "#17", "hsz", "h#06S", "#02MM", "s", "z", "hOs#1a",
@@ -60,7 +60,7 @@ static const struct {
 struct metadata {
 	jit_read_fn *read;
 	void *ctx;
-	uint64_t texts, texts_bytes; /* from the beginning of the metadata on */
+	uint64_t texts, texts_bytes; /* offset in the metadata, and bytes */
 	uint32_t rows[TABLES];
 	uint64_t at[TABLE_LAST + 1];
 	uint32_t width[TABLE_LAST + 1]; /* of a row */
@@ -169,7 +169,7 @@ static bool open_metadata(struct metadata *m)
 
 /* ---- rows ---- */
 
-/* An index of 2 or 4 bytes: column `column` of row `row`, from 1 on. */
+/* Reads column `column` (an index of 2 or 4 bytes) of row `row`, counted from 1. */
 static bool cell(
 	const struct metadata *m, unsigned table, uint32_t row, unsigned column, uint32_t *out)
 {
@@ -218,7 +218,7 @@ static void add_cell(
 		add_text(m, text, out);
 }
 
-/* A type with the types that it lies in: "Space.Outer+Inner". */
+/* Writes a type with those that contain it: "Space.Outer+Inner". */
 static void add_type(const struct metadata *m, uint32_t type, struct buf *out)
 {
 	uint32_t chain[NESTED_MAX] = { type };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A header, then records: what each is, how long, and when. The lines of a piece of code come right
- * before it. Machine code and unwinding information are passed over without being read.
+ * The file is a header and records; each begins with its kind, length and time. The lines of a
+ * piece of code come directly before it. Machine code and unwinding information are skipped without
+ * being read.
  */
 #include "base/reader.h"
 #include "jit/map.h"
@@ -13,9 +14,9 @@
 #define HEADER_BYTES 40
 #define HEADER_BYTES_MAX 4096
 #define RECORD_BYTES 16
-#define FLAG_OTHER_CLOCK 1u /* times are the processor's own */
-/* V8 gives addresses of places as in the ELF file that perf makes of a jitdump: behind its header.
- */
+#define FLAG_OTHER_CLOCK 1u /* times are counts of the processor's clock */
+/* V8 gives addresses of lines as in the ELF file that perf makes of a jitdump: its header's size is
+ * added. */
 #define V8_PLACES_AHEAD 64
 
 enum record_kind {
@@ -25,7 +26,7 @@ enum record_kind {
 };
 
 struct record {
-	uint32_t kind, size; /* size: all of it */
+	uint32_t kind, size; /* size: of the whole record */
 	uint64_t time_ns;
 };
 
@@ -63,9 +64,9 @@ static bool is_near(uint64_t base, const struct jit_place *p)
 	return p->address + JIT_CODE_BYTES_MAX - base < 2 * JIT_CODE_BYTES_MAX;
 }
 
-/* V8 (Node 20) writes names of files that it has freed: their beginnings are anything, with zeros.
- * All have one length, so places are found by that; the file is in the name of the code. The length
- * of a place, or 0: names are as they should be. */
+/* V8 (Node 20) writes file names from freed memory: their first bytes are random, and may be zeros.
+ * All entries have the same length, so they are found by that; the file's name is in the name of
+ * the code. Returns the length of an entry, or 0 if the names are good. */
 static size_t even_length(struct reader r, uint64_t base, uint64_t count)
 {
 	size_t head = 8 + 4 + 4, length = count ? reader_left(&r) / count : 0;
@@ -87,7 +88,7 @@ static size_t even_length(struct reader r, uint64_t base, uint64_t count)
 	return length;
 }
 
-/* Lines of code that comes next. */
+/* Reads the lines of the code that comes next. */
 static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 {
 	uint64_t base = reader_u64(&r), count = reader_u64(&r);
@@ -107,25 +108,26 @@ static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 		}
 		if (!even)
 			r = one;
-		if (!str_eq(name, STR("\xff"))) /* else as the one before */
+		if (!str_eq(name, STR("\xff"))) /* else it is the same as the one before */
 			file = name;
 		p.file = file;
 		(void)jit_map_add_place(m, &p, base);
 	}
-	if (jit_map_refused(m) != refused) /* the first of them alone would be wrong behind it */
+	if (jit_map_refused(m) !=
+		refused) /* some were refused: the others would be wrong without them */
 		jit_map_drop_places(m, d->place_first);
 	d->place_count = jit_map_place_count(m) - d->place_first;
 	if (r.failed)
 		jit_map_add_bad(m);
 }
 
-/* V8's names say so: "JS:*f file:1:2", "LazyCompile:~f …". */
+/* Whether the code is V8's, by its name: "JS:*f file:1:2", "LazyCompile:~f …". */
 static bool is_of_v8(struct str name)
 {
 	return jit_name_parse(name).kind == FRAME_V8JS;
 }
 
-/* A longer one is cut. */
+/* Reads a name; a longer one is truncated. */
 static struct str take_name(struct reader *r)
 {
 	struct reader cut = *r;
@@ -169,7 +171,7 @@ static void read_move(struct jit_map *m, const struct record *rec, struct reader
 		(void)jit_map_add_moved(m, from, &c);
 }
 
-/* Bytes of a record that must be there before it is read. */
+/* How many bytes of a record must be available before it is read. */
 static size_t needed(const struct record *rec)
 {
 	size_t most = RECORD_BYTES + 40 + JIT_NAME_BYTES_MAX + 1;
@@ -200,7 +202,7 @@ static void read_record(
 		else
 			jit_map_add_bad(m);
 		break;
-	default: /* its end, unwinding information, what comes to be */
+	default: /* the end, unwinding information, future kinds */
 		break;
 	}
 }

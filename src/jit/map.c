@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pieces of code, most of them sorted by address, the newest in a short unsorted tail that is
- * merged from time to time. Code overlaps: memory is used again. So a search goes down from the
- * last piece that begins at or before the address, over blocks of which the highest end is known.
- * Of all pieces that cover the address it takes the latest that was there at the time. Where a
- * process makes all of its code overlap, a search ends at STEPS_MAX.
+ * Pieces of code are sorted by address, except for the newest, which are in a short unsorted tail
+ * that is merged from time to time. Pieces may overlap, as memory is reused. So a search goes
+ * backwards from the last piece that begins at or before the address, over blocks whose highest end
+ * is known. Of all pieces that cover the address it takes the latest that existed at the time. If a
+ * process makes all of its code overlap, a search ends after STEPS_MAX.
  */
 #include "jit/map.h"
 
@@ -13,13 +13,14 @@
 #define TAIL_MAX 2048
 #define BLOCK_CODES 64
 #define STEPS_MAX 4096
-/* Steps of one search for dead code; code that it has not reached stays. */
+/* The most steps of one search for dead code; code that it does not reach is kept. */
 #define FORGET_STEPS_MAX (256u * JIT_CODES_MAX)
 /* After a search for dead code that found little, both of these must pass before the next one. */
 #define FORGET_LITTLE (JIT_CODES_MAX / 8)
 #define FORGET_PAUSE_NS ((uint64_t)5 * 1000000000)
 #define FORGET_PAUSE_CODES 2048
-/* A sample may be a little older than the record of its code: runtimes write after they made it. */
+/* A sample may be a little older than the record of its code, as runtimes write the record
+ * later. */
 #define EARLY_NS ((uint64_t)1000000000)
 
 struct code {
@@ -30,20 +31,20 @@ struct code {
 
 struct block {
 	uint64_t end;      /* highest of the block */
-	uint64_t end_down; /* and of all blocks before */
+	uint64_t end_down; /* highest of this and all blocks before */
 };
 
 struct jit_map {
 	VEC(struct code) codes;
 	size_t sorted; /* codes[0 .. sorted) */
 	VEC(struct block) blocks;
-	VEC(struct code) merging; /* memory of settle() */
-	size_t tail_steps;        /* of searches in the tail, since it was merged */
+	VEC(struct code) merging; /* work space of settle() */
+	size_t tail_steps;        /* of searches in the tail since it was last merged */
 	VEC(struct line) lines;
 	struct strtab texts;
 	uint32_t orders;
 	uint64_t newest_ns;
-	uint64_t forget_ns, forget_refused; /* dead code is not looked for before these */
+	uint64_t forget_ns, forget_refused; /* the next search for dead code comes after both */
 	uint64_t bad, refused;
 };
 
@@ -85,7 +86,7 @@ static bool make_blocks(struct jit_map *m)
 	return true;
 }
 
-/* Merges the tail. Without memory it stays one, and searches take longer. */
+/* Merges the tail. Without memory for that it stays, and searches take longer. */
 static void settle(struct jit_map *m)
 {
 	size_t tail = m->codes.len - m->sorted;
@@ -112,7 +113,7 @@ static void settle(struct jit_map *m)
 
 struct search {
 	uint64_t address, time_ns;
-	const struct code *best, *early; /* early: the first that came after the time */
+	const struct code *best, *early; /* early: the first one made after the time */
 	uint32_t steps;
 };
 
@@ -134,7 +135,7 @@ static void consider(struct search *s, const struct code *c)
 	}
 }
 
-/* How many of the sorted begin at or before the address. */
+/* The number of sorted pieces that begin at or before the address. */
 static size_t count_before(const struct jit_map *m, uint64_t address)
 {
 	size_t low = 0, high = m->sorted;
@@ -185,7 +186,7 @@ static void settle_long_tail(struct jit_map *m)
 
 bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct jit_found *out)
 {
-	/* Searches look at each piece of the tail: soon that has cost as much as merging it. */
+	/* Each search reads the whole tail: it is merged when that has cost as much as merging. */
 	m->tail_steps += m->codes.len - m->sorted;
 	if (m->tail_steps > m->codes.len)
 		settle(m);
@@ -196,7 +197,7 @@ bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct 
 	if (c->line_count == 0)
 		return true;
 	const struct line *lines = m->lines.v + c->line_first;
-	uint32_t low = 0, high = c->line_count; /* lines[low - 1] is the one */
+	uint32_t low = 0, high = c->line_count; /* the result is lines[low - 1] */
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
 		if (lines[middle].offset <= address - c->start)
@@ -213,7 +214,8 @@ bool jit_map_find(struct jit_map *m, uint64_t address, uint64_t time_ns, struct 
 
 /* ---- adding ---- */
 
-/* In code that is gone for long another piece begins, or covers its beginning. */
+/* Whether the code is dead: since JIT_KEEP_NS or longer a newer piece covers the address of its
+ * begin. */
 static bool is_dead(const struct jit_map *m, const struct code *c, uint32_t *steps)
 {
 	uint64_t horizon = m->newest_ns > JIT_KEEP_NS ? m->newest_ns - JIT_KEEP_NS : 0;
@@ -238,7 +240,7 @@ static void forget_dead(struct jit_map *m)
 	memcpy(m->codes.v, m->merging.v, kept * sizeof(*m->codes.v));
 	m->codes.len = m->sorted = kept;
 	bool made = make_blocks(m);
-	assert(made); /* there are no more than there were */
+	assert(made); /* there are not more than before */
 	if (before - kept < FORGET_LITTLE) {
 		m->forget_ns = m->newest_ns + FORGET_PAUSE_NS;
 		m->forget_refused = m->refused + FORGET_PAUSE_CODES;
@@ -266,7 +268,7 @@ static enum status intern(struct jit_map *m, struct str s, uint32_t *out)
 bool jit_map_add_place(struct jit_map *m, const struct jit_place *p, uint64_t base)
 {
 	struct line l = { .offset = (uint32_t)(p->address - base), .line = p->line };
-	if (p->address < base) /* BEAM begins with the last place of the function before */
+	if (p->address < base) /* BEAM's first place belongs to the function before */
 		return true;
 	if (p->address - base >= JIT_CODE_BYTES_MAX) {
 		m->bad++;
@@ -302,7 +304,7 @@ static int by_offset(const void *a, const void *b)
 	return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* The lines are sorted. */
+/* Adds a piece of code; its lines are sorted. */
 static bool add_code(
 	struct jit_map *m, const struct jit_code *c, uint32_t line_first, uint32_t line_count)
 {

@@ -7,7 +7,7 @@
 
 #define NAMELESS STR("(anonymous)")
 
-/* Cuts `prefix` off; false when it is none. */
+/* Cuts `prefix` off; false: the text does not begin with it. */
 static bool take(struct str *s, struct str prefix)
 {
 	if (!str_starts(*s, prefix))
@@ -25,7 +25,7 @@ static size_t find(struct str s, struct str what)
 	return s.len;
 }
 
-/* Cuts ":NUMBER" off the end; false when there is none. */
+/* Cuts ":NUMBER" off the end; false: there is none. */
 static bool take_number(struct str *s, uint32_t *out)
 {
 	uint64_t n;
@@ -54,7 +54,7 @@ static size_t file_of_script(struct str s)
 static void parse_script(struct str s, struct jit_name *out)
 {
 	uint32_t line = 0, column;
-	/* How it was compiled, as in "o*'name": o of a long loop, ' for one context. */
+	/* Signs of how it was compiled, as in "o*'name": o for a long loop, ' for one context. */
 	static const char tiers[] = "*~^+";
 	if (s.len > 1 && s.p[0] == 'o' && s.p[1] && strchr("*+", s.p[1]))
 		s = str_sub(s, 1, s.len);
@@ -85,7 +85,7 @@ static bool parse_v8(struct str s, struct jit_name *out)
 	static const char *const others[] = {
 		"Builtin:", "BytecodeHandler:", "Handler:", "Stub:", "RegExp:"
 	};
-	bool is_native = take(&s, STR("Native")); /* of V8's own library */
+	bool is_native = take(&s, STR("Native")); /* a function of V8's own library */
 	for (size_t i = 0; i < ARRAY_COUNT(scripts); i++) {
 		struct str rest = s;
 		if (!take(&rest, str_of(scripts[i])))
@@ -165,7 +165,7 @@ static bool parse_jvm(struct str s, struct jit_name *out)
 }
 
 /* BEAM: "$lists:foldl/3" in perf maps, "lists:foldl/3-CodeInfoPrologue" in jitdumps,
- * "global::call_bif_shared" of what all modules use */
+ * "global::call_bif_shared" for code common to all modules */
 static bool parse_beam(struct str s, struct jit_name *out)
 {
 	size_t slash;
@@ -195,7 +195,7 @@ static bool parse_beam(struct str s, struct jit_name *out)
 	return true;
 }
 
-/* LuaJIT: "TRACE_12::file.lua:34": where the trace begins. */
+/* LuaJIT: "TRACE_12::file.lua:34", with the line where the trace begins. */
 static bool parse_luajit(struct str s, struct jit_name *out)
 {
 	if (!take(&s, STR("TRACE_")))
@@ -215,7 +215,7 @@ static bool parse_luajit(struct str s, struct jit_name *out)
 /* "JIT$Class::method:/file.php:12", and traces: "TRACE-12$method$34" */
 static bool parse_php(struct str s, struct jit_name *out)
 {
-	if (str_starts(s, STR("JIT$$"))) { /* a piece that all functions use */
+	if (str_starts(s, STR("JIT$$"))) { /* code common to all functions */
 		out->kind = FRAME_PHP;
 		return true;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An object of the GDB interface is an ELF file in memory. The compiler has written into its
- * section headers where it has put the sections, so a symbol of an object that can still be linked
- * (ET_REL) counts from there; of any other it is an address. Only the section headers, the table of
- * symbols and its names are looked at. A symbol without a size reaches to the end of its section.
+ * An object of the GDB interface is an ELF file in memory. The compiler has set the addresses of
+ * sections in its section headers. In a relocatable object (ET_REL) the value of a symbol is an
+ * offset from its section's address, in others it is an address. Only the section headers, the
+ * symbol table and its names are read. A symbol without a size extends to the end of its section.
  */
 #include "base/reader.h"
 #include "jit/map.h"
@@ -34,14 +34,14 @@ static bool section_at(const struct object *o, uint32_t i, Elf64_Shdr *out)
 	return read_at(o->bytes, o->head.e_shoff + (uint64_t)i * sizeof(*out), out, sizeof(*out));
 }
 
-/* Its bytes; empty where they are not in the object. */
+/* The section's bytes; empty: they are not in the object. */
 static struct str content_of(const struct object *o, const Elf64_Shdr *s)
 {
 	bool is_there = s->sh_offset <= o->bytes.len && s->sh_size <= o->bytes.len - s->sh_offset;
 	return is_there ? str_make(o->bytes.p + s->sh_offset, (size_t)s->sh_size) : STR("");
 }
 
-/* One without an end in sight is cut, for the search must be short. */
+/* A longer name is truncated, as the search for its end must be short. */
 static struct str name_at(struct str names, uint32_t at)
 {
 	struct str s = str_sub(names, MIN((size_t)at, names.len), names.len);
@@ -75,7 +75,7 @@ static void take(const struct object *o, struct jit_map *m, const Elf64_Sym *s, 
 	(void)jit_map_add(m, &code);
 }
 
-/* From number *next on; 0: that was all. */
+/* Takes symbols from number *next on; *next becomes 0 at the end. */
 static void take_symbols(const struct object *o, const Elf64_Shdr *table, struct jit_map *m,
 	uint64_t since_ns, uint32_t *next)
 {
@@ -116,7 +116,7 @@ enum status jit_object_read(
 	}
 	for (uint32_t i = 0; section_at(&o, i, &s); i++)
 		if (s.sh_type == SHT_SYMTAB && s.sh_entsize == sizeof(Elf64_Sym)) {
-			take_symbols(&o, &s, m, since_ns, next); /* there is one at most */
+			take_symbols(&o, &s, m, since_ns, next); /* an object has at most one */
 			return OK;
 		}
 	*next = 0;

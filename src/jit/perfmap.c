@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file is read line by line. Runtimes write from several threads, and some lines run into each
- * other: a line that has not the form is counted and skipped.
+ * The file is read line by line. Runtimes write from several threads, and some lines are mixed up:
+ * a line without the right form is counted and skipped.
  */
 #include "jit/map.h"
 
-/* A number up to a blank. */
+/* Takes a hexadecimal number up to a blank. */
 static bool take_hex(struct str *line, uint64_t *out)
 {
 	struct str part;
 	if (!str_split(line, ' ', &part))
 		return false;
-	if (str_starts(part, STR("0x")) || str_starts(part, STR("0X"))) /* JDK 25 writes it */
+	if (str_starts(part, STR("0x")) ||
+		str_starts(part, STR("0X"))) /* JDK 25 writes the prefix */
 		part = str_sub(part, 2, part.len);
 	return str_parse_u64(part, 16, out);
 }
@@ -35,7 +36,7 @@ size_t jit_perfmap_read(struct jit_map *m, struct str text, uint64_t since_ns)
 		struct str rest = str_sub(text, done, text.len);
 		size_t end = str_index(rest, '\n');
 		if (end == rest.len && end <= JIT_PERFMAP_LINE_MAX)
-			break; /* its end comes later */
+			break; /* the rest of the line comes later */
 		if (end > 0)
 			read_line(m, str_sub(rest, 0, end), since_ns);
 		done += MIN(end + 1, rest.len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over the samples. What a label set has is looked at once for each set; a sample is
- * refused for the first reason found, and the others move up.
+ * One pass over the samples. Each label set is checked once; a sample is refused for the first
+ * reason found, and the remaining samples move up.
  */
 #include "profile/profile.h"
 
@@ -12,7 +12,7 @@
 
 #define NS_PER_S 1000000000
 
-/* What is wrong with one label set, or nothing. */
+/* The reason to refuse one label set, if any. */
 struct set_fault {
 	bool known;
 	uint8_t reason; /* enum profile_refusal */
@@ -162,8 +162,8 @@ enum status profile_limit(
 	const struct set_fault *fault = NULL;
 	enum profile_refusal r = PROFILE_REFUSALS_COUNT;
 	for (size_t i = 0; i < p->samples.len; i++) {
-		struct profile_sample *x = &p->samples.v[i]; /* x - 1 is as it was */
-		/* Those of a profile that has no labels of its samples are alike. */
+		struct profile_sample *x = &p->samples.v[i]; /* x - 1 is still unchanged */
+		/* Consecutive samples of a profile without labels of samples are alike. */
 		if (i == 0 || !are_alike(x - 1, x))
 			r = refusal_of(&c, x, &fault);
 		if (r == PROFILE_REFUSALS_COUNT) {

@@ -7,9 +7,9 @@
  * A message with several profiles of one program has the same tables several times, in the same
  * order. So the element after the last one found is compared first, before anything is hashed.
  *
- * Writers number texts and functions as they meet them. So a function whose name comes after the
- * names of all others is new, and so is a location by its first line's function. These are indexed
- * only when an element comes that has to be looked for.
+ * Writers number texts and functions in the order in which they first occur. So a function whose
+ * name has a higher number than all others is new, and likewise a location by its first line's
+ * function. These are indexed only when an element comes that must be searched for.
  *
  * Structures with padding are hashed as arrays of numbers, never as bytes.
  *
@@ -152,7 +152,8 @@ enum status profile_clear(struct profile *p)
 	return s == OK ? add_nulls(p) : s;
 }
 
-/* Elements that a table of `len` may still get, when a message says that it has `count`. */
+/* The number of elements for which a table of `len` reserves room, if a message states that it has
+ * `count`. */
 static uint32_t expected(size_t len, size_t count, size_t most)
 {
 	count = MIN(count, most);
@@ -331,7 +332,7 @@ static enum status index_locations(struct profile *p)
 	return OK;
 }
 
-/* Room is there. */
+/* The caller has reserved room. */
 static uint32_t write_location(struct profile *p, const struct profile_location *loc,
 	const struct profile_line *lines, uint32_t line_count)
 {
@@ -462,7 +463,8 @@ enum status profile_add_stack(
 	uint32_t id = map_find(&p->stack_index, h, stack_equal, p, &key);
 	if (id == MAP_NONE) {
 		uint32_t greatest = 0;
-		for (uint32_t i = 0; i < count; i++) /* no branch: several at once */
+		for (uint32_t i = 0; i < count;
+			i++) /* no branch, so that the compiler vectorizes it */
 			greatest = MAX(greatest, locations[i]);
 		assert(greatest < p->locations.len || count == 0);
 		enum status s = RESERVE(p, &p->stack_locations, count);
@@ -499,7 +501,7 @@ static bool labels_equal(const void *ctx, uint32_t value, const void *key)
 					 a->count * sizeof(*k->labels)) == 0);
 }
 
-/* Where a name stands, or would, among the first `count`. */
+/* The index of a name among the first `count` labels, or where it would be. */
 static uint32_t place_label(struct profile *p, const struct profile_label *out, uint32_t count,
 	uint32_t wanted, bool *out_there)
 {
@@ -522,7 +524,7 @@ static uint32_t place_label(struct profile *p, const struct profile_label *out, 
 	return low;
 }
 
-/* Insertion without the names that are there already. UINT32_MAX: more than fit. */
+/* Insertion sort that drops names which occur twice. UINT32_MAX: more than fit. */
 static uint32_t sort_labels(struct profile *p, const struct profile_label *in, uint32_t n,
 	struct profile_label out[PROFILE_LABELS_MAX])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts as senders write them, made into what the tables hold. Nearly all are right already and
- * are interned as they are; the others are written anew into a buffer first.
+ * Makes senders' texts fit for the tables. Nearly all are valid and are interned unchanged; the
+ * others are corrected in a buffer first.
  */
 #include "profile/profile.h"
 
@@ -18,7 +18,7 @@ static enum status intern_buf(struct profile *p, const struct buf *b, uint32_t *
 	return s == OK ? strtab_intern(&p->strings, buf_view(b), out) : s;
 }
 
-/* The longest piece at the front that is UTF-8, by the rule that a sequence has at most 4 bytes. */
+/* The length of the longest valid UTF-8 at the front; a sequence has at most 4 bytes. */
 static size_t sound_length(struct str s)
 {
 	size_t at = 0;
@@ -35,7 +35,7 @@ static size_t sound_length(struct str s)
 
 enum status profile_add_string(struct profile *p, struct str s, uint32_t *out)
 {
-	/* A string that is there already was checked when it was added. */
+	/* A string that is in the table was checked when it was added. */
 	if (strtab_expects(&p->strings, s) || str_is_utf8(s))
 		return strtab_intern(&p->strings, s, out);
 	CLEANUP(buf_deinit) struct buf b;

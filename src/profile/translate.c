@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An element is translated when what it refers to is: texts first, then functions and mappings,
- * then locations. Its new number is remembered where there is memory for it, so that it is looked
- * for once, however often it is referred to.
+ * An element is translated after those it refers to: texts first, then functions and mappings, then
+ * locations. Its new number is remembered if there is memory for it, so that it is looked up only
+ * once.
  */
 #include "profile/translate.h"
 

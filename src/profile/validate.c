@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over each table in the order in which they refer to each other: when a table is
- * looked at, the tables that it points into are known to be sound.
+ * One pass over each table, in the order of references: when a table is checked, the tables that it
+ * refers to are known to be valid.
  */
 #include "profile/profile.h"
 
@@ -59,7 +59,8 @@ static enum status check_stacks(const struct profile *p, struct err *e)
 			p->lines.len + 1);
 	}
 	uint32_t greatest = 0;
-	for (size_t i = 0; i < p->stack_locations.len; i++) /* no branch: several at once */
+	for (size_t i = 0; i < p->stack_locations.len;
+		i++) /* no branch, so that the compiler vectorizes it */
 		greatest = MAX(greatest, p->stack_locations.v[i]);
 	for (size_t i = 0; greatest >= p->locations.len && i < p->stack_locations.len; i++)
 		CHECK_INDEX("stack_locations", i, "location", p->stack_locations.v[i],
