@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A record batch lists the lengths of its arrays and its buffers in the depth-first order of the
- * fields; each array takes from both lists what its type has. Buffers are used in place, or
- * decompressed into the stream's arena, whose limit ends a bomb.
+ * fields; each array takes from both lists as many as its type has. Buffers are used in place, or
+ * decompressed into the stream's arena, whose limit stops decompression bombs.
  *
- * Everything that an accessor follows later is checked here, for values that are not null: offsets,
+ * Everything on which accessors rely later is checked here, for values that are not null: offsets,
  * sizes, views, run ends, indices. Values that are null may hold anything.
  */
 #include "arrow/internal.h"
@@ -351,7 +351,7 @@ static enum status bind_dictionary(struct binder *b, struct arrow_array *a)
 	return st == OK ? check_indices(b, a) : st;
 }
 
-/* What comes after the validity bits. */
+/* Binds the buffers after the validity bits. */
 static enum status bind_values(struct binder *b, struct arrow_array *a)
 {
 	const struct arrow_field *f = a->field;
@@ -393,7 +393,7 @@ static bool has_validity(const struct binder *b, const struct arrow_field *f)
 	       (f->type != ARROW_UNION || b->s->is_v4);
 }
 
-/* `values`: those of the dictionary rather than its indices. */
+/* `values`: binds the values of a dictionary, and not its indices. */
 static enum status bind(
 	struct binder *b, const struct arrow_field *f, bool values, struct arrow_array *a)
 {

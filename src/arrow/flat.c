@@ -83,7 +83,7 @@ size_t flat_string(struct buf *b, size_t base, struct str s)
 size_t flat_vector(struct buf *b, size_t base, size_t count, size_t element_size, size_t align,
 	size_t *out_first)
 {
-	/* The count of four bytes stands right before the first element. */
+	/* The count (four bytes) is directly before the first element. */
 	while (!b->failed && (b->len + 4 - base) % MAX(align, (size_t)4))
 		buf_u8(b, 0);
 	size_t at = b->len;

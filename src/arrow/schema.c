@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Schema message into fields. Flatbuffers may share tables, so that few bytes can describe a tree
- * of any size: depth and the number of fields have limits. Fields with the same dictionary id share
- * a slot; the first of them says what its values are.
+ * Makes fields of a Schema message. Flatbuffers may share tables, so that few bytes can describe a
+ * tree of any size: depth and number of fields are limited. Fields with the same dictionary id
+ * share a slot; the first of them gives the type of its values.
  */
 #include "arrow/internal.h"
 
@@ -21,7 +21,7 @@ static bool bits_are_known(int32_t bits)
 	return bits == 8 || bits == 16 || bits == 32 || bits == 64;
 }
 
-/* Int and its index in a dictionary. False: a width that is none. */
+/* Reads an integer type, also for indices of a dictionary. False: an invalid width. */
 static bool read_int(const struct fb_table *type, uint8_t *out_bits, bool *out_signed)
 {
 	int32_t bits = fb_i32(type, INT_BITS, 0);
@@ -54,7 +54,8 @@ static enum status set_variable(struct arrow_field *f, enum arrow_type t, bool t
 	return OK;
 }
 
-/* Times, whose default unit is milliseconds unless the schema says otherwise. */
+/* Reads a type of times; the default unit of a timestamp is the second, that of others the
+ * millisecond. */
 static enum status read_time_type(
 	enum arrow_logical logical, const struct fb_table *t, struct arrow_field *f)
 {
@@ -155,7 +156,7 @@ static enum status read_type(
 	}
 }
 
-/* Children that the type needs, and their form. */
+/* Checks the number and form of the children that the type needs. */
 static const char *wrong_children(const struct arrow_field *f)
 {
 	const struct arrow_field *ends = f->children;
@@ -249,7 +250,7 @@ static enum status read_field(struct arrow_stream *s, const struct fb_table *t, 
 	return encoding.r ? add_dictionary(s, f, &encoding, e) : OK;
 }
 
-/* A vector of Field as the children of `out`. */
+/* Reads a vector of Field as the children of `out`. */
 static enum status read_fields(struct arrow_stream *s, const struct fb_table *parent, unsigned id,
 	int depth, struct arrow_field *out, struct err *e)
 {

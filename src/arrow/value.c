@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From an element to where its value lies. arrow_array_read() has checked everything that is
- * followed here; the way ends because a field's tree does.
+ * Finds the place of an element's value. arrow_array_read() has checked all offsets and indices
+ * used here; loops end because a field's tree is finite.
  */
 #include "arrow/internal.h"
 
@@ -26,7 +26,7 @@ static int64_t run_end(const struct arrow_array *runs, uint64_t i)
 	return arrow_load_signed(ends->data, i, ends->field->bits / 8u);
 }
 
-/* The run that row `index` is in: the first whose end is above. */
+/* The run of row `index`: the first whose end is above it. */
 static uint64_t run_find(const struct arrow_array *runs, uint64_t index)
 {
 	uint64_t low = 0, high = runs->children[0].length;
@@ -61,7 +61,7 @@ struct arrow_value arrow_at(const struct arrow_array *a, uint64_t index)
 		if (a->dictionary) {
 			if (arrow_is_null(a, index))
 				return v;
-			/* checked: below the length, so that a sign does not matter */
+			/* it was checked to be below the length, so its sign does not matter */
 			uint64_t key = arrow_load(a->data, index, a->field->index_bits / 8u);
 			const struct arrow_chunk *chunk = chunk_find(a->dictionary, key);
 			if (!v.dictionary) {
@@ -97,7 +97,7 @@ void arrow_cursor_move(struct arrow_cursor *c, uint64_t row)
 	if ((uint64_t)run_end(a, c->run) <= row)
 		c->run++;
 	if ((uint64_t)run_end(a, c->run) <= row)
-		c->run = run_find(a, row); /* not the next one */
+		c->run = run_find(a, row); /* the row is not in the next run */
 	c->value = arrow_at(&a->children[1], c->run);
 	c->until = (uint64_t)run_end(a, c->run);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: each column's buffers are appended to the body as they come, so that a caller makes one
- * column at a time; types, lengths and places are kept beside, and the messages put together at the
- * end: schema, one dictionary batch for each dictionary, the record batch.
+ * How: the buffers of each column are appended to the body, so that a caller makes one column at a
+ * time. Types, lengths and offsets are collected, and the messages are written at the end: schema,
+ * one dictionary batch for each dictionary, the record batch.
  *
  * Numbers of Schema.fbs, Message.fbs (Arrow format 1.4).
  */
@@ -84,7 +84,8 @@ static void fail(struct arrow_writer *w, enum status s)
 
 /* ---- bodies ---- */
 
-/* One buffer of a body, compressed where the stream is; -1 before bytes that would only grow. */
+/* Writes one buffer of a body, compressed if the stream is; bytes that would grow are written as
+ * they are, after -1. */
 static void put_bytes(struct arrow_writer *w, struct buf *body, const void *bytes, size_t len,
 	struct arrow_write_span *out)
 {
@@ -129,8 +130,8 @@ static uint8_t *begin_scratch(struct arrow_writer *w, size_t len)
 	return len ? buf_extend(&w->scratch, len) : NULL;
 }
 
-/* Eight flags as the bits of a byte: each byte that is not 0 becomes 1, and the product gathers
- * them in its highest byte. */
+/* Packs eight flags into a byte: each byte that is not 0 becomes 1, and the product collects them
+ * in its highest byte. */
 static uint8_t bits_of(const uint8_t *flags)
 {
 	const uint64_t low = 0x7F7F7F7F7F7F7F7F;
@@ -200,7 +201,7 @@ static void put_u32_as(
 	put_scratch(w);
 }
 
-/* Offsets of 32 bits; false when the texts are longer than those can say. */
+/* Writes offsets of 32 bits; false: the texts are too long for these. */
 static bool text_offsets(struct buf *b, const struct str *texts, const uint8_t *valid, size_t count)
 {
 	uint64_t at = 0;

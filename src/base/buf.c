@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The capacity grows by half. The first append that fails marks the buffer, and later ones do
- * nothing: so a writer asks for the status once, at the end.
+ * nothing, so a writer checks the status once, at the end.
  */
 #include "base/buf.h"
 
@@ -48,7 +48,7 @@ enum status buf_status(const struct buf *b)
 	return b->no_memory ? E_NOMEM : E_LIMIT;
 }
 
-/* Out of line, so that what writes byte by byte has but the comparison inline. */
+/* Out of line, so that code which writes byte by byte has only the comparison inline. */
 static __attribute__((noinline)) bool grow(struct buf *b, size_t need)
 {
 	size_t cap = MAX(b->cap + b->cap / 2, (size_t)BUF_CAP_MIN);
@@ -201,7 +201,7 @@ void buf_align(struct buf *b, size_t align)
 		buf_zero(b, align - over);
 }
 
-/* Length of the text from i that needs no escape. */
+/* The length of the text from i on that needs no escape. */
 static size_t plain_run(struct str s, size_t i)
 {
 	size_t n = 0;

@@ -62,7 +62,7 @@ enum status err_os(struct err *e, const char *fmt, ...)
 	return s;
 }
 
-/* The end of the reason says what went wrong. If it does not fit, its beginning is cut. */
+/* The end of the reason is its most specific part. If it does not fit, its beginning is cut. */
 static void append_reason(char *to, size_t room, const char *reason)
 {
 	static const char plain[] = ": ", cut[] = ": …";
@@ -70,7 +70,8 @@ static void append_reason(char *to, size_t room, const char *reason)
 	if (sizeof(plain) + len > room && room > sizeof(cut)) {
 		lead = sizeof(cut) - 1;
 		reason += len - (room - sizeof(cut));
-		while (((unsigned char)*reason & 0xC0) == 0x80) /* the middle of a character */
+		while (((unsigned char)*reason & 0xC0) ==
+			0x80) /* not in the middle of a character */
 			reason++;
 	}
 	if (room <= lead)

@@ -17,7 +17,7 @@ struct hash128 hash128(const void *bytes, size_t len)
 	return (struct hash128){ h.low64, h.high64 };
 }
 
-/* The library's state, under a name of ours. */
+/* The library's state; struct hash_stream is never defined. */
 static XXH3_state_t *state_of(const struct hash_stream *s)
 {
 	return (XXH3_state_t *)(uintptr_t)s;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: each thread keeps the places of the locks that it holds. They ascend, because each was
- * compared with the last one when it was taken; a lock that is released before an inner one leaves
- * the rest ascending. While a thread waits for a condition its places stay: it takes nothing then.
+ * compared with the last one when it was taken; they also ascend after a lock was released before
+ * an inner one. While a thread waits for a condition its places are kept, since it takes no lock
+ * then.
  */
 #include "base/lock.h"
 
@@ -80,7 +81,7 @@ void lock_take(struct lock *l)
 	note_taken(l->place);
 }
 
-/* What does not wait cannot be part of a deadlock, but what is taken after it is. */
+/* A lock that is tried cannot cause a deadlock, but locks that are taken after it can. */
 bool lock_try(struct lock *l)
 {
 	check(l->place);

@@ -69,7 +69,7 @@ static void timestamp(char *out, size_t size)
 	snprintf(out + n, size - n, ".%03ldZ", now.tv_nsec / 1000000);
 }
 
-/* key=value key="quoted value" … as JSON members. */
+/* Writes key=value key="quoted value" … as members of JSON. */
 static void json_fields(struct buf *b, struct str fields)
 {
 	size_t i = 0;
@@ -126,5 +126,5 @@ void log_line(enum log_level level, const char *msg, const char *fields, ...)
 			msg, body.len ? " " : "", STR_ARG(body));
 	}
 	if (write(STDERR_FILENO, line.data, line.len) < 0)
-		return; /* nowhere left to say so */
+		return; /* there is nowhere to report it */
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linear probing, power-of-two size, at most 3/4 full. A slot holds 32 bits of the hash beside the
+ * Linear probing, power-of-two size, at most 3/4 full. A slot has 32 bits of the hash with the
  * value, so that a probe rarely calls the comparison. Removal shifts the following run back, so
  * there are no tombstones.
  *
@@ -126,7 +126,7 @@ bool map_remove(struct map *m, uint64_t hash, uint32_t value)
 			return false;
 		i = (i + 1) & m->mask;
 	}
-	/* Close the gap: move back each later entry of the run that may stand in it. */
+	/* Closes the gap: moves back each later entry of the run that may be in it. */
 	for (uint32_t j = (i + 1) & m->mask; m->slots[j].value != MAP_NONE; j = (j + 1) & m->mask) {
 		uint32_t home = m->slots[j].hash & m->mask;
 		if (((j - home) & m->mask) >= ((j - i) & m->mask)) {

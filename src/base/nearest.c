@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least distance wins; three rows of the matrix are kept, which is all that it looks at. */
+/* The name with the least distance wins. Only three rows of the matrix are kept, as no more are
+ * needed. */
 #include "base/nearest.h"
 
 #include <string.h>
 
 #include "base/status.h"
 
-/* Levenshtein's distance, where two neighbours that changed places are one error. */
+/* Levenshtein's distance, in which two swapped neighbours are one error. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t la = strlen(a), lb = strlen(b);
-	size_t rows[3][NEAREST_WORD_MAX + 1]; /* of the matrix, in turn */
+	size_t rows[3][NEAREST_WORD_MAX + 1]; /* rows of the matrix, used in turn */
 	if (la > NEAREST_WORD_MAX || lb > NEAREST_WORD_MAX)
 		return SIZE_MAX;
 	for (size_t i = 0; i <= la; i++) {
@@ -32,11 +33,11 @@ static size_t distance(const char *a, const char *b)
 const char *nearest_word(const char *typed, const char *const *names)
 {
 	const char *best = NULL;
-	/* Typing errors, not other words: of three letters one may be wrong, not two. */
+	/* Only typing errors, not other words: in three letters one may be wrong, but not two. */
 	size_t len = strlen(typed), least = len < 4 ? 2 : len / 3 + 2;
 	for (; *names; names++) {
 		size_t d = distance(typed, *names);
-		/* A part of a name is meant too, as in --address for --http-address. */
+		/* The user may have typed a part of the name, as --address for --http-address. */
 		if (len >= 3 && strstr(*names, typed))
 			d = MIN(d, (size_t)1);
 		if (d < least) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: madvise() over all pages of the piece. glibc gives large pieces mappings of their own, so
- * that this is the whole of a mapping: no mapping is split, and realloc() can still move it as one.
+ * How: madvise() for all pages of the allocation. glibc gives large allocations a mapping of their
+ * own, and this is all of it: no mapping is split, and realloc() can still move it as one.
  */
 #include "base/pages.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A counting pass and a moving pass for each digit. Keys that ascend already are left alone, which
- * is how most samples arrive; few are sorted by insertion.
+ * A counting pass and a moving pass for each digit. Keys that are sorted already, as those of most
+ * samples are, are not moved; few keys are sorted by insertion.
  */
 #include "base/radix.h"
 
 #include <string.h>
 
 #define DIGIT_BITS_MAX 11
-#define MANY 4096 /* from here on wide digits pay */
+#define MANY 4096 /* from this many keys on wider digits are faster */
 #define FEW 48
 
 static void insertion_sort(struct radix_item *v, size_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Nothing is allocated here: results point into the arguments.
+ * Nothing is allocated: results point into the arguments.
  */
 #include "base/str.h"
 
@@ -142,14 +142,15 @@ bool str_parse_double(struct str s, double *out)
 	text[s.len] = 0;
 	char *end;
 	double v = strtod(text, &end);
-	/* Too large gives infinity; too small (ERANGE as well) the nearest that there is. */
+	/* Too large numbers give infinity; too small ones (ERANGE as well) the nearest possible
+	 * number. */
 	if (*end || end != text + s.len || !isfinite(v))
 		return false;
 	*out = v;
 	return true;
 }
 
-/* Length of the well-formed sequence at p, 0 when it is not one. Table 3-7 of Unicode 15. */
+/* The length of the well-formed sequence at p; 0: there is none. Table 3-7 of Unicode 15. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
 	if (p[0] < 0x80)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: tables of units, largest first. Reading walks down the table, so that the order of the units
- * in a duration is checked by never going back up.
+ * How: tables of units, largest first. The parser goes down the table and never back up, so the
+ * units of a duration must descend.
  */
 #include "base/units.h"
 
@@ -110,7 +110,7 @@ enum status units_parse_bytes(struct str s, uint64_t *out_bytes, struct err *e)
 /* ---- writing ---- */
 
 struct scale {
-	double from; /* of the absolute value */
+	double from; /* least absolute value for this unit */
 	double divisor;
 	const char *suffix;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions are set before there is a second thread, and then only read. */
+/* The functions are set while there is only one thread, and then only read. */
 #include "os/os.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that are interrupted or do a part only go on until all is done. A file that the kernel
- * refuses is asked for from the broker. A file is replaced by writing another beside it, which is
- * synced and renamed, and by syncing the folder.
+ * Calls that are interrupted or incomplete are repeated until all is done. If the kernel refuses to
+ * open a file, the broker is asked for it. A file is replaced by writing a temporary one in the
+ * same folder, which is synced and renamed; then the folder is synced.
  */
 #include "os/os.h"
 
@@ -22,8 +22,8 @@
 enum status os_read_fd(int fd, const char *name, struct buf *out, struct err *e)
 {
 	for (;;) {
-		/* At the maximum one more byte is asked for, to tell "just fits" from "too long".
-		 */
+		/* At the maximum one more byte is read, to distinguish "just fits" from "too
+		 * long". */
 		size_t room = MIN(out->max - out->len, (size_t)READ_STEP_BYTES);
 		uint8_t extra;
 		uint8_t *p = room ? buf_reserve(out, room) : &extra;
@@ -50,7 +50,8 @@ enum status os_read_file(const char *path, struct buf *out, struct err *e)
 	return os_read_fd(fd, path, out, e);
 }
 
-/* The broker opens nothing but regular files either. With errno of what failed. */
+/* Asks the broker, which opens only regular files too. On entry errno is that of the failed
+ * call. */
 static enum status open_refused(const char *path, int *out_fd, struct err *e)
 {
 	int was = errno;
@@ -59,7 +60,7 @@ static enum status open_refused(const char *path, int *out_fd, struct err *e)
 		*out_fd = fd;
 		return OK;
 	}
-	if (errno == ENOEXEC) /* the broker's reason; the kernel has none like it for an open() */
+	if (errno == ENOEXEC) /* the broker's error; the kernel never returns it for an open() */
 		return err_set(e, E_INVALID, "%s: no executable, nor a library", path);
 	errno = was;
 	return err_os(e, "open %s", path);
@@ -67,7 +68,7 @@ static enum status open_refused(const char *path, int *out_fd, struct err *e)
 
 enum status os_open_regular(int dir, const char *path, int *out_fd, struct err *e)
 {
-	/* O_PATH names a file without opening it. */
+	/* O_PATH gets the file's type without opening it. */
 	CLEANUP(fd_cleanup) int place = openat(dir, path, O_PATH | O_CLOEXEC);
 	struct stat st;
 	if (place < 0)
@@ -157,7 +158,7 @@ enum status os_pwrite_full(
 	return OK;
 }
 
-/* The folder of `path` in `out`: "." where there is no slash. */
+/* Writes the folder of `path` to `out`; "." if there is no slash. */
 static enum status parent_of(const char *path, char out[PATH_MAX], struct err *e)
 {
 	struct str s = str_of(path);
@@ -242,7 +243,8 @@ enum status os_make_dirs(const char *path, struct err *e)
 		enum status s = made ? parent_of(part, folder, e) : OK;
 		if (made && s == OK)
 			s = os_fsync_dir(folder, e);
-		if (s != OK && s != E_DENIED) /* a folder that may be written, not read */
+		if (s != OK &&
+			s != E_DENIED) /* E_DENIED: the folder may be written, but not read */
 			return s;
 		part[i] = saved;
 	}

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cgroup is limited by its own limit and by those of all that it lies in. In a container without
- * a namespace of its own the path is the host's and not there, but the mount's root is the
- * container's: so each step up to it is looked at, and what is not there is no limit.
+ * A control group is limited by its own limit and by those of all its ancestors. In a container
+ * without a cgroup namespace the path is the host's and does not exist, but the root of the mount
+ * is the container's group. So each ancestor up to the root is read, and a missing one has no
+ * limit.
  *
  * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.max), cgroup-v1/memory.rst
  * (memory.limit_in_bytes).
@@ -30,7 +31,7 @@ static uint64_t limit_in(const char *root, const char *mount, struct str path, c
 	int n = snprintf(name, sizeof(name), "%s%s%.*s/%s", root, mount, STR_ARG(path), file);
 	if (n >= (int)sizeof(name) || os_read_file(name, &text, NULL) != OK ||
 		!str_parse_u64(str_trim(buf_view(&text)), 10, &limit))
-		return UINT64_MAX; /* "max", or not there */
+		return UINT64_MAX; /* "max", or missing */
 	return limit;
 }
 
@@ -42,7 +43,7 @@ static uint64_t limit_of(const char *root, const char *mount, struct str path, c
 	for (;;) {
 		least = MIN(least, limit_in(root, mount, path, file));
 		size_t cut = str_rindex(path, '/');
-		if (cut == path.len) /* of no path, too */
+		if (cut == path.len) /* also without a path */
 			return least;
 		path = str_sub(path, 0, cut);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: sd_notify(3) is a datagram to a socket whose path is in the environment. The socket is
- * connected once, at the start, as a process that gave its rights up could not open it later; the
- * variables are taken away, so that no child of ours believes that they are for it.
+ * connected once, at the start, since a process that has given up its rights cannot open it later.
+ * The variables are removed, so that no child takes them for its own.
  */
 #include "os/os.h"
 
@@ -26,7 +26,7 @@ static int connect_to(const char *path)
 	if (len < 2 || len >= sizeof(at.sun_path) || (path[0] != '/' && path[0] != '@'))
 		return -1;
 	memcpy(at.sun_path, path, len);
-	if (path[0] == '@') /* of the abstract namespace */
+	if (path[0] == '@') /* in the abstract namespace */
 		at.sun_path[0] = 0;
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that the user named. The reader is set before there is a second thread, and then only read.
+ * Files that the user named. The function that reads them is set while there is only one thread.
  */
 #include "os/os.h"
 
@@ -26,7 +26,7 @@ void os_set_own_reader(os_own_read_fn *fn)
 	own_reader = fn;
 }
 
-/* Without opening it, where that is not needed: it may be a pipe. */
+/* The file's stamp, if possible without opening the file, which may be a pipe. */
 static enum status look(const char *path, struct os_stamp *out, struct err *e)
 {
 	struct stat st;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs that want more threads stand in a list; an idle thread takes a place in the first one. A
- * caller whose own part is done withdraws its job, so that no thread joins any more, and waits for
- * the threads that did.
+ * Jobs that want more threads are in a list; an idle thread takes a place in the first one. A
+ * caller that has done its own part withdraws the job, so that no further thread joins, and waits
+ * for the threads that have joined.
  */
 #include "os/os.h"
 
@@ -14,8 +14,8 @@ struct job {
 	os_pool_fn *fn;
 	void *ctx;
 	unsigned next;    /* number of the next worker */
-	unsigned end;     /* one more than the last */
-	unsigned running; /* on threads of the pool */
+	unsigned end;     /* one more than the number of the last */
+	unsigned running; /* workers that run on threads of the pool */
 	struct job *after;
 };
 
@@ -23,7 +23,7 @@ struct os_pool {
 	struct lock lock;
 	pthread_cond_t wanted;
 	pthread_cond_t left; /* a worker has returned */
-	struct job *first;   /* jobs with places */
+	struct job *first;   /* jobs with free places */
 	bool stopping;
 	unsigned count;
 	pthread_t threads[OS_POOL_THREADS_MAX];

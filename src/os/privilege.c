@@ -24,7 +24,7 @@ enum status os_set_capabilities(uint64_t effective, uint64_t permitted, struct e
 {
 	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct data[2] = { 0 };
-	/* Without CAP_SETPCAP the bounding set stays. */
+	/* Without CAP_SETPCAP the bounding set is not changed. */
 	(void)prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
 	for (unsigned long cap = 0; cap < 64; cap++)
 		(void)prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);

@@ -27,8 +27,9 @@ uint64_t os_self_rss_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The kernel maps a loader beside a program that names one; nothing where it is the program. The
- * loader's first argument is the program then, and becomes its argv[0]. */
+/* Whether the dynamic loader was started with this program as its argument. The kernel maps a
+ * loader (AT_BASE) only for a program that names one; if the loader itself is the program, AT_BASE
+ * is 0. Its first argument is then this program's path, which becomes argv[0]. */
 bool os_self_loaded(char out_path[PATH_MAX], char out_folder[PATH_MAX])
 {
 	Dl_info own;

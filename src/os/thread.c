@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue is a ring under one mutex with a condition on the monotonic clock. Waiters re-check
- * after every wake-up, so spurious ones do no harm. Waking a thread costs more than a small item's
- * work: a signal is sent only when a thread waits and no other signal is on its way. The woken
- * thread passes it on if there is more.
+ * after every wake-up, so spurious ones do no harm. Waking a thread costs more than the work of a
+ * small item: a signal is sent only if a thread waits and no other signal is pending. The woken
+ * thread signals the next if there are more items.
  */
 #include "os/os.h"
 
@@ -39,10 +39,10 @@ enum status os_thread_start(
 	s->ctx = ctx;
 	struct str cut = str_sub(str_of(name), 0, sizeof(s->name) - 1);
 	memcpy(s->name, cut.p, cut.len);
-	/* A new thread inherits the mask: block all for the moment of its birth. */
+	/* A new thread inherits the signal mask: all signals are blocked while it is created. */
 	sigset_t all, old;
 	sigfillset(&all);
-	sigdelset(&all, SIGPROF); /* a thread's own timer, where one was set (self) */
+	sigdelset(&all, SIGPROF); /* used by the thread's own timer, if one was set (self) */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int rc = pthread_create(out, NULL, thread_main, s);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -61,7 +61,7 @@ struct os_queue {
 	size_t head; /* index of the oldest */
 	size_t len;
 	size_t waiting; /* for an item */
-	bool waking;    /* one of them is signalled, and not awake yet */
+	bool waking;    /* a waiting thread was signalled, and is not awake yet */
 	bool closed;
 	void *items[];
 };
@@ -96,7 +96,7 @@ void os_queue_free(struct os_queue *q)
 	free(q);
 }
 
-/* False at the deadline. */
+/* Waits; false: the deadline has passed. */
 static bool wait_until(pthread_cond_t *cond, struct lock *lock, int64_t deadline_ns)
 {
 	if (deadline_ns == INT64_MAX) {
@@ -115,8 +115,9 @@ static void put(struct os_queue *q, void *item)
 	q->len++;
 }
 
-/* Should one more thread be signalled, once the lock is free again? A thread that wakes up asks the
- * same: many items put at once wake one thread after the other, and no more than are needed. */
+/* Whether the caller must signal one more thread after it has released the lock. A thread that
+ * wakes up calls this too: many items put at once wake one thread after the other, and not more
+ * than needed. */
 static bool begin_waking(struct os_queue *q)
 {
 	bool wake = q->len > 0 && q->waiting > 0 && !q->waking;

@@ -3,12 +3,12 @@
  * The request: resources, their scopes, their profiles, their samples.
  *
  * Labels that hold for all samples of a profile (resource, scope and profile attributes, in this
- * order, so that the resource's wins) grow in d->labels on the way down and are cut back on the
- * way up. At each level a first pass over the fields finds what the inner messages need (a
- * protobuf writer may put them after), a second one goes down.
+ * order, so that the resource's wins) grow in d->labels on the way down and are cut back on the way
+ * up. At each level a first pass over the fields finds what the inner messages need (a protobuf
+ * writer may put them after), a second one goes down.
  *
- * A profile is taken whole or not at all: on a refusal the samples that it added go again. What
- * it added to the other tables stays, unused.
+ * A profile is taken as a whole or not at all: on a refusal its samples are removed. What it added
+ * to other tables stays there unused.
  */
 #include "otlp/decoder.h"
 
@@ -19,11 +19,12 @@
 /* "resource_profiles[N].scope_profiles[N].profiles[N]" */
 #define PLACE_BYTES 128
 
-/* The profile at hand, or all below what is at hand, is refused; the decoding goes on after it. */
+/* Refuses the current profile, or all profiles below the current message; decoding goes on after
+ * it. */
 static PRINTF(3, 4) enum status
 	reject(struct decoder *d, enum otlp_reject why, const char *fmt, ...)
 {
-	if (d->rejects->profiles == 0) { /* the first one's sentence is told */
+	if (d->rejects->profiles == 0) { /* the message of the first one is kept */
 		va_list ap;
 		va_start(ap, fmt);
 		vsnprintf(d->rejection, sizeof(d->rejection), fmt, ap);
@@ -45,7 +46,7 @@ static void count_rejected(struct decoder *d, uint64_t profiles, const char *pla
 	r->by_reason[d->why] += profiles;
 }
 
-/* "" when the defect of the dictionary is not known to be the reason. */
+/* Refuses an index: its element is defective (d->defect says why), or it is out of range. */
 static enum status reject_index(
 	struct decoder *d, size_t sample, const char *field, uint64_t index, size_t count)
 {
@@ -60,7 +61,7 @@ static enum status reject_index(
 
 /* ---- labels of a resource, scope or profile ---- */
 
-/* A label of resource, scope or profile; the first of a name wins. */
+/* Adds a label of a resource, scope or profile; the first of a name wins. */
 static enum status push_label(struct decoder *d, struct profile_label label)
 {
 	for (size_t i = 0; i < d->labels.len; i++)
@@ -122,7 +123,7 @@ static enum status read_key_value(struct decoder *d, const struct pb_field *fiel
 	return push_label(d, label);
 }
 
-/* All KeyValue fields of that number in a Resource or InstrumentationScope. */
+/* Reads all KeyValue fields of that number in a Resource or InstrumentationScope. */
 static enum status read_attributes(struct decoder *d, struct str bytes, uint32_t number)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -136,7 +137,7 @@ static enum status read_attributes(struct decoder *d, struct str bytes, uint32_t
 	return s;
 }
 
-/* attribute_indices of a profile. */
+/* Reads attribute_indices of a profile. */
 static enum status read_profile_attributes(struct decoder *d, const struct pb_field *f)
 {
 	struct pb_packed p = pb_packed(f, PB_VARINT);
@@ -159,7 +160,7 @@ static enum status read_profile_attributes(struct decoder *d, const struct pb_fi
 
 /* ---- samples ---- */
 
-/* The elements of one field attribute_indices, packed or not. */
+/* Reads the elements of one field attribute_indices, packed or not. */
 static enum status read_own_labels(struct decoder *d, const struct pb_field *f, size_t index,
 	struct profile_label labels[PROFILE_LABELS_MAX], uint32_t *io_count)
 {
@@ -204,7 +205,7 @@ static enum status own_labels(struct decoder *d, const struct pb_field *sample,
 			s = read_own_labels(d, &f, index, labels, &count);
 	if (s == OK)
 		s = profile_add_labels(d->out, labels, count, out);
-	if (s == E_LIMIT) /* so many do fit */
+	if (s == E_LIMIT) /* this number does fit */
 		return err_set(
 			d->e, s, "labels: so many long names that sorting them takes too long");
 	if (s == OK && slot)
@@ -212,20 +213,21 @@ static enum status own_labels(struct decoder *d, const struct pb_field *sample,
 	return s;
 }
 
-/* Heads of a profile: one, but in 1.7 one for each sample type. */
+/* A profile's heads: one, in 1.7 one for each sample type. */
 struct sample_types {
 	uint32_t heads[SAMPLE_TYPES_MAX];
 	uint32_t count;
 };
 
-/* 1.7: a range of the profile's location_indices. */
+/* 1.7: makes a stack of a range of the profile's location_indices. */
 static enum status range_stack(
 	struct decoder *d, size_t index, uint64_t start, uint64_t length, uint32_t *out)
 {
 	if (start > d->places.len || length > d->places.len - start)
 		return reject_index(
 			d, index, "locations_length", start + length, d->places.len + 1);
-	/* One more than is kept, so that profile_add_stack() cuts and says so. */
+	/* One frame more than the limit, so that profile_add_stack() truncates and marks the
+	 * stack. */
 	uint64_t taken = MIN(length, (uint64_t)PROFILE_STACK_MAX + 1);
 	d->frames += taken;
 	if (d->frames > OTLP_FRAMES_MAX)
@@ -258,7 +260,7 @@ static enum status read_numbers(
 	return p.failed ? otlp_torn(d, &p.r, times ? "timestamps_unix_nano" : "values", 0) : OK;
 }
 
-/* The fields of a sample; values and times go to the scratch vectors. */
+/* Reads a sample; its values and times go to the scratch vectors. */
 static enum status read_sample(
 	struct decoder *d, const struct pb_field *field, size_t index, struct profile_sample *out)
 {
@@ -312,7 +314,7 @@ static enum status read_sample(
 	return own_labels(d, field, simple ? &attributes : NULL, index, &out->own);
 }
 
-/* One observation: at timestamp `t`, or at the profile's time when there is none. */
+/* Adds one observation, at timestamp `t`, or at the profile's time if there is none. */
 static enum status add_observation(
 	struct decoder *d, size_t index, struct profile_sample *sample, int64_t value, size_t t)
 {
@@ -332,8 +334,8 @@ static enum status add_observation(
 	return OK;
 }
 
-/* 1.7: a value for each sample type, which holds at each of the timestamps; or, of a single type, a
- * value for each timestamp. */
+/* 1.7: a sample has a value for each sample type, which applies to each timestamp, or with a single
+ * type a value for each timestamp. */
 static enum status add_columns(struct decoder *d, size_t index, struct profile_sample *sample,
 	const struct sample_types *types)
 {
@@ -403,7 +405,7 @@ struct head_fields {
 	int64_t period;
 };
 
-/* False: torn. */
+/* Reads a ValueType. False: truncated. */
 static bool read_value_type(const struct pb_field *field, uint64_t out[2])
 {
 	struct reader r = pb_message(field);
@@ -414,7 +416,7 @@ static bool read_value_type(const struct pb_field *field, uint64_t out[2])
 	return !r.failed;
 }
 
-/* 1.7: what the ranges of samples are ranges of. */
+/* 1.7: reads location_indices, of which samples use ranges. */
 static enum status read_places(struct decoder *d, const struct pb_field *f)
 {
 	struct pb_packed p = pb_packed(f, PB_VARINT);
@@ -432,7 +434,7 @@ static enum status read_places(struct decoder *d, const struct pb_field *f)
 static enum status read_sample_type(
 	struct decoder *d, const struct pb_field *f, struct head_fields *out)
 {
-	/* A field that is not repeated and comes twice: the last one holds. */
+	/* If a field that is not repeated comes twice, the last one is used. */
 	uint32_t at = d->schema == SCHEMA_1_7 ? out->sample_type_count : 0;
 	if (at == SAMPLE_TYPES_MAX)
 		return reject(d, OTLP_REJECT_LIMIT, "sample_type: more than %d", SAMPLE_TYPES_MAX);
@@ -476,7 +478,7 @@ static enum status read_head_field(
 	}
 }
 
-/* Everything but the samples. */
+/* Reads all fields of a profile except the samples. */
 static enum status read_head_fields(struct decoder *d, struct str bytes, struct head_fields *out)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -528,7 +530,7 @@ static enum status make_head(struct decoder *d, const struct head_fields *f,
 static enum status make_heads(
 	struct decoder *d, const struct head_fields *f, uint32_t name, struct sample_types *out)
 {
-	out->count = MAX(f->sample_type_count, 1u); /* none is refused there */
+	out->count = MAX(f->sample_type_count, 1u); /* a missing one is refused there */
 	enum status s = OK;
 	for (uint32_t i = 0; s == OK && i < out->count; i++)
 		s = make_head(d, f, f->sample_types[i], name, &out->heads[i]);
@@ -547,7 +549,8 @@ static enum status decode_whole_profile(struct decoder *d, struct str bytes, uin
 		return s;
 	like.head = types.heads[0];
 	like.time_ns = (int64_t)fields.time;
-	/* Most profiles have no labels of their own: those around them are sorted once. */
+	/* Most profiles have no labels of their own: the labels of resource and scope are sorted
+	 * once. */
 	if (!d->has_resource)
 		s = profile_add_labels(d->out, d->labels.v, (uint32_t)d->labels.len, &d->resource);
 	d->has_resource = s == OK;
@@ -555,7 +558,7 @@ static enum status decode_whole_profile(struct decoder *d, struct str bytes, uin
 	return s == OK ? decode_samples(d, bytes, &like, &types) : s;
 }
 
-/* A refusal is counted here and is no failure of the decoding. */
+/* Decodes a profile. A refusal is counted here, and decoding goes on. */
 static enum status decode_profile(
 	struct decoder *d, const struct pb_field *f, size_t index, uint32_t name)
 {
@@ -580,7 +583,7 @@ static enum status decode_profile(
 
 /* ---- scopes, resources, the request ---- */
 
-/* The scope's name and attributes. */
+/* Reads a scope's name and attributes. */
 static enum status read_scope(struct decoder *d, struct str bytes, uint32_t *out_name)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -597,7 +600,7 @@ static enum status read_scope(struct decoder *d, struct str bytes, uint32_t *out
 	return read_attributes(d, bytes, 3);
 }
 
-/* Profiles that lie below. */
+/* Counts the profiles below. */
 static enum status count_below(struct decoder *d, struct str bytes, int depth, uint64_t *io_count)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -614,7 +617,7 @@ static enum status count_below(struct decoder *d, struct str bytes, int depth, u
 	return s == OK && r.failed ? otlp_torn(d, &r, "field", 0) : s;
 }
 
-/* All of them are refused for what is wrong above them. */
+/* Refuses all profiles below, because of an error in the message above them. */
 static enum status reject_below(struct decoder *d, struct str bytes, int depth)
 {
 	char place[PLACE_BYTES];
@@ -632,8 +635,8 @@ static enum status reject_below(struct decoder *d, struct str bytes, int depth)
 	return OK;
 }
 
-/* ScopeProfiles (depth 0) and ResourceProfiles (depth 1) have the same form: what is common in
- * field 1, what it is common to in field 2. */
+/* ScopeProfiles (depth 0) and ResourceProfiles (depth 1) have the same form: the common part is in
+ * field 1, the elements are in field 2. */
 static enum status decode_level(struct decoder *d, struct str bytes, int depth, uint32_t name);
 
 static enum status decode_below(struct decoder *d, struct str bytes, int depth, uint32_t name)
@@ -715,7 +718,7 @@ static enum status decode_request(struct decoder *d)
 	return s;
 }
 
-/* Texts of attributes that are numbers. */
+/* The longest text of an attribute that is a number. */
 #define ANY_VALUE_TEXT_MAX 64
 
 enum status otlp_decode(
@@ -731,7 +734,8 @@ enum status otlp_decode(
 	d->message = message;
 	d->out = out;
 	d->rejects = rejects;
-	/* The largest element of a table against the smallest message that makes one. */
+	/* The largest element of a table takes this much for each byte of the smallest message that
+	 * makes one. */
 	arena_init(&d->arena, message.len * sizeof(struct attribute) + 4096);
 	buf_init(&d->text, ANY_VALUE_TEXT_MAX);
 	size_t samples = out->samples.len;

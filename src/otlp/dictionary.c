@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary's tables refer to each other in any order of bytes, so one scan notes where each
- * table lies and how long it is, and then the tables are read in the order of their dependencies:
- * strings; attributes and functions; mappings; locations; stacks; links. Writers keep a table's
- * elements together, so each byte is looked at about twice.
+ * The dictionary's tables may come in any order, so one scan notes the place and length of each,
+ * and then the tables are read in the order of their references: strings; attributes and functions;
+ * mappings; locations; stacks; links. Writers keep a table's elements together, so each byte is
+ * read about twice.
  *
- * Element 0 of each table is its null element whatever it holds (from 1.8 on). An element with a
- * reference out of range becomes BAD: it harms only the samples that use it. An element that is not
+ * From 1.8 on element 0 of each table is its null element, whatever it contains. An element with a
+ * reference out of range becomes BAD: only samples that use it are refused. An element that is not
  * a message ends the decoding.
  */
 #include "otlp/decoder.h"
@@ -92,7 +92,7 @@ static enum status find_tables(struct decoder *d, struct str bytes)
 	return r.failed ? otlp_torn(d, &r, "dictionary", n) : OK;
 }
 
-/* The elements of one table, one after the other; *io_index counts from 0. */
+/* Reads the elements of one table; *io_index counts from 0. */
 static struct reader table_reader(const struct decoder *d, enum dictionary_field field)
 {
 	const struct table_run *run = &d->runs[field];
@@ -180,7 +180,7 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	return profile_add_function(d->out, &fn, out);
 }
 
-/* Find out by its key what an attribute means, besides being a label. */
+/* Finds out by its key what an attribute means besides a label. */
 static enum status interpret_attribute(struct decoder *d, struct str key, struct attribute *a)
 {
 	struct str value = profile_str(d->out, a->value);
@@ -241,7 +241,8 @@ static enum status decode_attributes(struct decoder *d)
 	return OK;
 }
 
-/* A mapping's or location's attribute_indices. False: torn or one is out of range (then *bad). */
+/* A mapping's or location's attribute_indices. False: truncated, or an index is out of range (then
+ * *bad). */
 static bool read_attributes(struct decoder *d, const struct pb_field *f,
 	void (*use)(void *element, const struct attribute *a), void *element, bool *bad)
 {
@@ -323,7 +324,7 @@ static void use_in_location(void *element, const struct attribute *a)
 		l->loc.kind = a->frame_kind;
 }
 
-/* False: torn. */
+/* Reads a line. False: truncated. */
 static bool read_line(struct decoder *d, const struct pb_field *field, struct location_element *l)
 {
 	struct profile_line line = { 0 };
@@ -348,7 +349,7 @@ static bool read_line(struct decoder *d, const struct pb_field *field, struct lo
 		l->defect = "a line's function_index is out of range";
 	else if (l->line_count == PROFILE_LINES_MAX)
 		l->defect = "too many lines";
-	else if (line.function != 0) /* a line without a function says nothing */
+	else if (line.function != 0) /* a line without a function is dropped */
 		l->lines[l->line_count++] = line;
 	return !r.failed;
 }
@@ -384,7 +385,7 @@ static enum status decode_location(struct decoder *d, struct str bytes, size_t i
 		return OK;
 	}
 	if (index == 0 && d->schema != SCHEMA_1_7 && l.line_count == 0)
-		return OK; /* the element that stands for none */
+		return OK; /* the null element */
 	return profile_add_location(d->out, &l.loc, l.lines, l.line_count, out);
 }
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples are sorted so that those of one OTLP message stand together: by resource, head and the
- * profile's time (a ResourceProfiles, ScopeProfiles and Profile each), then by what makes a
- * Sample's identity: stack, own labels, link. Writing them gives each table element its index in
- * the dictionary on first use; the dictionary is written last.
+ * Samples are sorted so that those of one OTLP message follow each other: by resource, head and the
+ * profile's time (for ResourceProfiles, ScopeProfiles and Profile), then by the identity of a
+ * Sample: stack, own labels, link. Writing them gives each table element its index in the
+ * dictionary on first use; the dictionary is written last.
  *
- * A Profile's time is its head's where the sample's own time lies in [time, time + duration]; a
- * sample outside gets a Profile of its own time, because receivers refuse such a timestamp. The
- * decoder takes a profile for a delta when its duration is not 0, so a delta without a duration
- * gets 1 ns and a gauge with one gets 0.
+ * A Profile's time is its head's if the sample's own time is within [time, time + duration]; a
+ * sample outside of it gets a Profile with its own time, because receivers refuse such a timestamp.
+ * The decoder takes a profile with a duration for a delta, so a delta without one gets 1 ns, and a
+ * gauge with one gets 0.
  *
- * Attribute values are written as text whatever they are: Parca drops the others.
+ * All attribute values are written as text: Parca drops others.
  */
 #include "otlp/names.h"
 #include "otlp/otlp.h"
@@ -26,7 +26,7 @@ struct attribute_key {
 	uint32_t value; /* string of the profile; USE_FRAME_KIND: the kind */
 };
 
-/* A table of the profile and its elements' places in the dictionary's. */
+/* The numbers in the dictionary of a table's elements. */
 struct order {
 	uint32_t *index;    /* by the profile's index; 0: not used so far (or the null element) */
 	VEC(uint32_t) list; /* the profile's indices in order; list.v[i] has index i + 1 */
@@ -203,8 +203,9 @@ static size_t same_resource(const struct encoder *c, size_t i, size_t end)
 	return i;
 }
 
-/* Values and timestamps of the samples first … end - 1, which have one identity. A single
- * sample may do without its own time; of several each has one, since receivers count times. */
+/* Writes values and timestamps of the samples first … end - 1, which have the same identity. A
+ * single sample may be without a time of its own; of several each has one, since receivers count
+ * times. */
 static void put_values(struct encoder *c, size_t first, size_t end, int64_t time_ns)
 {
 	bool own_times = end - first > 1, ones = true;
@@ -254,7 +255,8 @@ static void put_value_type(struct encoder *c, uint32_t field, uint32_t type, uin
 	pb_end(c->out, begun);
 }
 
-/* 16 bytes that are not all zero, equal for equal content: so a retry can be known. */
+/* Writes 16 bytes that are not all zero, and equal for equal content, so that a retry can be
+ * recognized. */
 static void put_profile_id(struct encoder *c, size_t begun)
 {
 	struct hash128 h = { .lo = 1 };
@@ -297,8 +299,8 @@ static void put_key_value(struct encoder *c, struct str key, struct str text)
 	pb_end(c->out, attribute);
 }
 
-/* By the key of the conventions, and by the label's own name where a reader that makes labels of
- * keys would not find it: dashboards are by `node`. */
+/* Writes a resource's labels by the keys of the conventions, and also by the label's own name if a
+ * reader would make another name of the key: dashboards use `node`. */
 static void put_resource(struct encoder *c, uint32_t set)
 {
 	const struct profile_labels *labels = &c->p->label_sets.v[set];
@@ -319,7 +321,7 @@ static uint32_t name_of(const struct encoder *c, size_t i)
 	return c->p->types.v[c->p->heads.v[sorted_at(c, i)->head].type].name;
 }
 
-/* The samples of one resource: a ScopeProfiles for each run of profiles of one name. */
+/* Writes the samples of one resource: a ScopeProfiles for consecutive profiles of one name. */
 static void put_scopes(struct encoder *c, size_t first, size_t end)
 {
 	while (first < end) {
@@ -460,7 +462,7 @@ static void put_attributes(struct encoder *c)
 	}
 }
 
-/* Attributes and strings last: the other tables add to them. */
+/* Writes attributes and strings last, since the other tables add to them. */
 static void put_dictionary(struct encoder *c)
 {
 	size_t begun = pb_begin(c->out, 2);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of names, and the small answer message. */
+/* The table of names, and the response message. */
 #include "otlp/otlp.h"
 
 #include "otlp/names.h"

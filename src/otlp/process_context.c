@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource and KeyValue are those of each OTLP message; here they stand alone, without a table of
- * texts. An attribute that is no label is passed over: a process may have any. */
+/* Resource and KeyValue are those of each OTLP message; here they come without a dictionary.
+ * Attributes that cannot be labels are skipped, as a process may have any. */
 #include "otlp/names.h"
 #include "otlp/otlp.h"
 #include "pb/pb.h"
@@ -102,7 +102,7 @@ static enum status read_context(struct str message, otlp_context_fn *fn, void *c
 enum status otlp_decode_process_context(
 	struct str message, otlp_context_fn *fn, void *ctx, struct err *e)
 {
-	/* Once to see that it is whole. */
+	/* The first pass checks that the message is complete. */
 	enum status s = read_context(message, NULL, NULL, e);
 	return s == OK ? read_context(message, fn, ctx, e) : s;
 }

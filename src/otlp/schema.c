@@ -60,7 +60,7 @@ enum field_role otlp_sample_role(enum otlp_schema s, uint32_t number)
 
 struct signs {
 	bool is_1_7;
-	bool is_1_8; /* if it is before 1.10 */
+	bool is_1_8; /* if it is older than 1.10 */
 	bool is_old; /* 1.8 or 1.9 */
 	bool is_newest;
 };
@@ -80,7 +80,7 @@ static void look_at_sample(struct str bytes, struct signs *out)
 		link |= FIELD(f.number, f.wire) == FIELD(4, PB_VARINT);
 	}
 	out->is_old |= link && !seen[3];
-	/* Packed or not, one of the older schemas has nothing else to put there. */
+	/* Packed or not: in older schemas only values can be in this field. */
 	out->is_old |= seen[2] && !seen[3] && !seen[4] && !seen[5];
 }
 

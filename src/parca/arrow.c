@@ -15,7 +15,7 @@ struct v2 {
 	struct parca_decoder d;
 	struct parca_rows rows;
 	const struct arrow_array *stacktrace; /* NULL: no row has one */
-	const struct arrow_array *locations;  /* of the pairs in `seen` */
+	const struct arrow_array *locations;  /* the array to which the pairs in `seen` belong */
 	VEC(struct seen_stack) seen;
 	struct map index;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parca's names for things that firn names otherwise. */
+/* Parca's names for things that have other names in firn. */
 #include "parca/parca.h"
 
-/* Beyond those of OTLP; source: go.opentelemetry.io/ebpf-profiler, libpf/frametype.go, older names,
- * and parca-agent's own. */
+/* Names of kinds besides OTLP's. Source: go.opentelemetry.io/ebpf-profiler, libpf/frametype.go,
+ * older names, and parca-agent's own. */
 static const struct {
 	struct str name;
 	enum frame_kind kind;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locations of both schemas: a struct whose members have the same names in both, but for functions,
- * which are a struct of their own in v2 and members of the line in v1. Every member may be a
- * dictionary, run-end encoded or plain. A location in a dictionary (v2) is made once.
+ * Locations of both schemas: a struct with the same members in both, except that a function is a
+ * struct of its own in v2 and members of the line in v1. Every member may be a dictionary, run-end
+ * encoded or plain. A location in a dictionary (v2) is made once.
  */
 #include "parca/columns.h"
 
@@ -10,7 +10,7 @@
 
 /* ---- members ---- */
 
-/* `of` may be another array than last time: another chunk or batch. */
+/* Finds the columns again if `of` is another array (chunk or batch) than before. */
 static void find_location_columns(struct location_columns *c, const struct arrow_array *of)
 {
 	if (c->of == of)
@@ -139,7 +139,7 @@ static enum status text_at(struct parca_decoder *d, enum memo_kind kind,
 	return parca_text(d, kind, &v, out);
 }
 
-/* A function has a name for people wherever it has any. */
+/* Adds a function. One with only a system name gets it as its name too. */
 static enum status add_function(struct parca_decoder *d, struct profile_function *fn, uint32_t *out)
 {
 	if (!fn->name)
@@ -148,7 +148,7 @@ static enum status add_function(struct parca_decoder *d, struct profile_function
 	return s == OK ? OK : err_set(d->e, s, "functions: %s", status_text(s));
 }
 
-/* v2: the struct that `v` points to. */
+/* v2: the function of the struct that `v` points to. */
 static enum status function_at(struct parca_decoder *d, const struct arrow_value *v, uint32_t *out)
 {
 	uint32_t *memo = parca_memo(d, MEMO_FUNCTION, v);
@@ -219,7 +219,7 @@ static enum status lines_of(struct parca_decoder *d, const struct arrow_array *c
 		enum status s = line_at(d, &v.array->children[0], i, line);
 		if (s != OK)
 			return s;
-		/* A function without any text says nothing. */
+		/* A line whose function has no text is dropped. */
 		*out_count += line->function != 0;
 	}
 	return OK;
@@ -283,7 +283,8 @@ static enum status location_at(
 enum status parca_stack(struct parca_decoder *d, const struct arrow_array *locations,
 	uint64_t first, uint64_t count, uint32_t *out)
 {
-	/* One more than is kept, so that profile_add_stack() cuts and says so. */
+	/* One frame more than the limit, so that profile_add_stack() truncates and marks the
+	 * stack. */
 	uint64_t taken = MIN(count, (uint64_t)PROFILE_STACK_MAX + 1);
 	d->frames += taken;
 	if (d->frames > PARCA_FRAMES_MAX)
@@ -297,7 +298,7 @@ enum status parca_stack(struct parca_decoder *d, const struct arrow_array *locat
 		enum status s = location_at(d, locations, i, &id);
 		if (s != OK)
 			return s;
-		if (id) /* null, or nothing is known of it */
+		if (id) /* 0: null, or without any information */
 			d->stack.v[d->stack.len++] = id;
 	}
 	enum status s = profile_add_stack(d->out, d->stack.v, (uint32_t)d->stack.len, out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a decoding, and texts of columns as ids of the profile. */
+/* The state of a decoder, and translation of columns' texts to ids of the profile. */
 #include "parca/columns.h"
 
 #include <inttypes.h>
@@ -108,7 +108,7 @@ enum status parca_column(struct parca_decoder *d, const struct arrow_array *batc
 	const struct arrow_array *a = arrow_child(batch, str_of(name));
 	if (!a && needed)
 		return err_set(d->e, E_INVALID, "column %s is missing", name);
-	/* A column of nulls alone may have any type. */
+	/* A column of only nulls may have any type. */
 	if (a && arrow_leaf(a->field)->type == ARROW_NULL)
 		a = NULL;
 	else if (a && !is_kind(arrow_leaf(a->field), kind))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stack is in the file once, with the first batch that has it: `known` is what earlier batches
- * told, by the stacks of the profile.
+ * A stack is in the file once, with the first batch that uses it: `known` has the stacks of earlier
+ * batches.
  */
 #include "parca/columns.h"
 
@@ -49,7 +49,8 @@ static enum status next_piece(struct offline *o, const char *what, struct str *o
 	return OK;
 }
 
-/* Schema v2 has the stacks inside. Both have the same number in the file's head. */
+/* Whether the batch is of schema v2, which contains the stacks. The file's header has the same
+ * version for both. */
 static enum status has_stacks(struct offline *o, struct str ipc, bool *out, struct err *e)
 {
 	struct arrow_stream stream;

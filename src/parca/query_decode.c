@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: each message is one loop over its fields. A decoder carries the arena, the first failure,
- * and the sentence; a bad message deep inside ends all loops. What Parca's server checks (its
- * validate.go) is checked with the same words, so that clients show what they always showed.
+ * How: each message is one loop over its fields. A decoder has the arena, the first failure and its
+ * message; a bad nested message ends all loops. The checks of Parca's server (its validate.go) are
+ * made with the same messages, so that clients show the same errors.
  */
 #include "base/clock.h"
 #include "parca/parca.h"
@@ -107,7 +107,7 @@ static struct parca_time instant_of(struct decoder *d, const struct pb_field *f,
 
 /* ---- types, labels, values, series ---- */
 
-/* Numbers of the fields by kind; 0: it has none. */
+/* Field numbers by kind of request; 0: it does not have the field. */
 static const struct index_fields {
 	uint8_t label_name, match, start, end, profile_type;
 } index_fields[] = {
@@ -205,7 +205,8 @@ enum status parca_range_decode(
 
 /* ---- filters ---- */
 
-/* The string conditions are numbered as enum filter_op, from 1 on; of a oneof the last wins. */
+/* String conditions have the numbers of enum filter_op, from 1 on; the last member of a oneof
+ * wins. */
 static void decode_condition(
 	struct decoder *d, struct reader r, bool is_number, struct filter_condition *out, bool *set)
 {
@@ -254,7 +255,8 @@ static void decode_criteria(struct decoder *d, struct reader r, struct frame_fil
 				&by_field[f.number], &set[f.number]);
 		}
 	for (size_t i = 1; i < ARRAY_COUNT(fields) && d->status == OK; i++)
-		/* Of a stack, a condition on the function's name stands alone, as in Parca. */
+		/* In a stack filter, a condition on the function's name replaces all others, as in
+		 * Parca. */
 		if (set[i] && (!filter->of_stack || i == 1 || !set[1]))
 			add_condition(d, filter, &by_field[i]);
 }
@@ -318,7 +320,7 @@ static void decode_filter(struct decoder *d, struct reader r, struct parca_query
 		q->filters = ARENA_ARRAY(d->a, struct frame_filter, FILTER_CONDITIONS_MAX);
 	if (!q->filters)
 		fail(d, arena_status(d->a), "the request needs too much memory");
-	else /* each has a condition, and those are counted */
+	else /* each filter has a condition, and conditions are counted */
 		q->filters[q->filter_count++] = filter;
 }
 

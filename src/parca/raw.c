@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WriteRawRequest: pprof files by series. Fields of a message may come in any order, so each is
- * read twice: for what the inner ones need, then for these.
+ * WriteRawRequest: pprof files by series. Fields of a message may come in any order, so each
+ * message is read twice: first for the fields that inner messages need, then for the inner
+ * messages.
  */
 #include "parca/parca.h"
 
@@ -121,7 +122,7 @@ static enum status read_segment(struct raw *r, const struct pb_field *field)
 	return VEC_PUSH(&r->segments, segment) ? OK : E_NOMEM;
 }
 
-/* The bytes of a pprof file, decompressed where they are gzip. */
+/* The bytes of a pprof file, decompressed if they are gzip. */
 static enum status unpack(struct raw *r, struct str in, struct str *out)
 {
 	*out = in;

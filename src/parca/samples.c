@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of samples, in either schema: what does not differ between them. Labels are children of the
- * struct `labels` (v2) or columns "labels.NAME" (v1).
+ * Rows of samples: the part common to both schemas. Labels are children of the struct `labels` (v2)
+ * or columns "labels.NAME" (v1).
  *
- * Nearly all columns are runs, so the row loop works in spans: labels, and what makes a head (type,
- * period, duration), are looked at again only where one of their runs ends.
+ * Nearly all columns are run-end encoded, so the loop over rows works in spans: labels, and the
+ * fields of a head (type, period, duration), are read again only where one of their runs ends.
  */
 #include "parca/columns.h"
 
@@ -41,7 +41,7 @@ struct row_reader {
 	struct arrow_cursor texts[HEAD_TEXTS];
 	struct arrow_cursor period, duration, value, time;
 	bool has_text[HEAD_TEXTS], has_period, has_duration;
-	int64_t time_factor; /* to nanoseconds */
+	int64_t time_factor; /* factor from timestamps to nanoseconds */
 	uint64_t head_until;
 	struct profile_head last_head;
 	uint32_t head; /* 0: none yet */

@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Schema v1: samples name their stacks by id, and come before them. Until the stacks are known the
- * rows wait in `pending`, whose stack is the number of the id; then they become the profile's.
+ * rows wait in `pending`, with the number of the id in place of the stack; then they are added to
+ * the profile.
  */
 #include "parca/columns.h"
 
 #include <inttypes.h>
 
 #define UNKNOWN_STACK STR("[unknown stack]")
-#define NO_STACK UINT32_MAX /* of an id: not known yet */
+#define NO_STACK UINT32_MAX /* the stack of an id is not known yet */
 
 struct parca_session {
 	struct parca_decoder d;
 	struct parca_rows rows;
 	size_t memory_bytes;
-	struct strtab ids;    /* "" is no stack at all */
+	struct strtab ids;    /* "" means no stack */
 	VEC(uint32_t) stacks; /* of each id */
 	VEC(struct profile_sample) pending;
 	struct arrow_cursor id_cursor; /* column stacktrace_id */
 	bool has_ids;
-	uint64_t id_until; /* rows below have id_now */
+	uint64_t id_until; /* rows below this have id_now */
 	uint32_t id_now;
 	bool has_samples;
 };
@@ -56,7 +57,7 @@ void parca_session_free(struct parca_session *s)
 
 uint64_t parca_session_bytes(const struct parca_session *s)
 {
-	/* An id in its table: itself, and its place in two slots of eight bytes. */
+	/* An id takes its element in the table, and two slots of eight bytes in the map. */
 	return s->d.arena.used + s->ids.arena.used + s->ids.cap * (sizeof(*s->ids.v) + 16ull) +
 	       s->stacks.cap * sizeof(*s->stacks.v) + s->pending.cap * sizeof(*s->pending.v);
 }
@@ -207,7 +208,7 @@ static enum status read_stack(struct parca_session *s, const struct arrow_array 
 		whole = !v.array || arrow_bool(&v);
 	}
 	if (!id.array || !list.array || !whole)
-		return OK; /* stays unknown */
+		return OK; /* the stack stays unknown */
 	uint32_t i = strtab_find(&s->ids, arrow_bytes(&id));
 	if (i == MAP_NONE || s->stacks.v[i] != NO_STACK)
 		return OK;

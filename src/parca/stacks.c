@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Known stacks lie in the tables of two profiles, `fresh` and `old`: strings, functions and
- * locations are there once for all stacks that use them. A stack that is found in the old one is
- * copied to the fresh one; when that is full it becomes the old one, and what was old goes. So what
- * is used stays, and no list of ages is kept.
+ * Known stacks are kept in two profiles, `fresh` and `old`, whose tables have each string, function
+ * and location once. A stack that is found in the old one is copied to the fresh one; when that is
+ * full it becomes the old one, and the old one is freed. So stacks that are used stay, without a
+ * list of ages.
  */
 #include "parca/parca.h"
 
@@ -23,7 +23,7 @@ struct parca_stacks {
 	struct lock lock;
 	struct generation *fresh;
 	struct generation *old; /* NULL: none yet */
-	size_t bytes_max;       /* of one generation */
+	size_t bytes_max;       /* the limit of one generation */
 };
 
 static struct generation *generation_new(size_t bytes_max)
@@ -112,7 +112,7 @@ static enum status remember(
 {
 	struct known k = { .key = key };
 	enum status s = copy_stack(&g->p, from, stack, &k.stack);
-	/* The list of keys counts too. */
+	/* The limit includes the list of keys. */
 	if (s == OK && (g->known.len + 1) * 2 * sizeof(k) > g->p.strings.arena.limit)
 		s = E_LIMIT;
 	if (s == OK && (!VEC_RESERVE(&g->known, g->known.len + 1) ||
@@ -130,8 +130,8 @@ static void add_locked(
 		return;
 	struct generation *g = generation_new(c->bytes_max);
 	if (!g)
-		return; /* a stack that is not known is asked for again */
-	/* `from` may be the old one's profile. */
+		return; /* an unknown stack is requested again */
+	/* Copied before the old one is freed, as `from` may be its profile. */
 	(void)remember(g, key, from, stack);
 	generation_free(c->old);
 	c->old = c->fresh;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of tables, and the two messages that every API has. */
+/* Lookup of tables by name, and the two messages that all APIs use. */
 #include "pb/internal.h"
 
 static const struct pb_member seconds_nanos[] = {

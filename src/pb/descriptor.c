@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * google.protobuf.FileDescriptorProto from the tables. A message or enum whose name goes on from
- * that of a message of the same file is nested in it; entries of maps are nested where they are
- * used. A proto3 optional field is a oneof of its own ("_name"), behind the real ones. Source:
+ * Writes google.protobuf.FileDescriptorProto from the tables. A message or enum "Outer.Inner" is
+ * nested in "Outer" of the same file; entries of maps are nested where they are used. A proto3
+ * optional field is a oneof of its own ("_name"), after the real ones. Source:
  * google/protobuf/descriptor.proto.
  */
 #include "pb/internal.h"
 
 #include <stdio.h>
 
-/* "a.b.Outer.Inner" lies in "a.b.Outer". */
+/* Whether a name is nested in another: "a.b.Outer.Inner" is in "a.b.Outer". */
 static bool is_inside(const char *name, const char *outer)
 {
 	struct str n = str_of(name);
@@ -106,7 +106,7 @@ static void put_oneofs(struct buf *out, const struct pb_desc *d)
 	}
 }
 
-/* `f` NULL: an entry of a map, which has nothing inside. */
+/* `f` NULL: an entry of a map, which has no nested types. */
 static void put_message(
 	struct buf *out, uint32_t field, const struct pb_file *f, const struct pb_desc *d)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON to a message's bytes in one pass: each key is looked up in the table and its value written
- * at once, nested messages between pb_begin() and pb_end(). What stands on one level twice (a key,
- * or two members of a oneof) is refused. Depth is bounded by PB_JSON_DEPTH_MAX, in skipped values
- * too.
+ * Converts JSON to a message's bytes in one pass: each key is looked up in the table and its value
+ * is written at once, nested messages between pb_begin() and pb_end(). A key, or a member of a
+ * oneof, that comes twice in an object is refused. Depth is bounded by PB_JSON_DEPTH_MAX, in
+ * skipped values too.
  */
 #include "pb/internal.h"
 
@@ -70,7 +70,7 @@ static void put_utf8(struct buf *b, uint32_t c)
 	buf_u8(b, (uint8_t)(0x80 | (c & 0x3F)));
 }
 
-/* Behind "\u". */
+/* Decodes a character after "\u". */
 static bool unicode(struct json *j)
 {
 	uint32_t c, low;
@@ -103,7 +103,7 @@ static bool escape(struct json *j)
 	return true;
 }
 
-/* A string into j->text; the cursor stands on its first quote. */
+/* Reads a string into j->text; the cursor is at its first quote. */
 static enum status read_string(struct json *j)
 {
 	buf_clear(&j->text);
@@ -133,7 +133,7 @@ static enum status read_string(struct json *j)
 	return OK;
 }
 
-/* A number, true, false, null or a string. */
+/* Reads a number, true, false, null or a string. */
 static enum status read_scalar(struct json *j)
 {
 	int c = peek(j);
@@ -214,11 +214,11 @@ static enum status skip_value(struct json *j)
 
 static enum status read_message(struct json *j, const struct pb_desc *d, struct buf *out);
 
-/* The scalar's bits, out of j->text. */
+/* Converts j->text to the scalar's bits. */
 static enum status scalar_bits(struct json *j, const struct pb_member *m, uint64_t *out)
 {
 	struct str text = buf_view(&j->text);
-	/* true is no number, "true" no bool, and the other way round; numbers may be quoted. */
+	/* true is not a number, and "true" not a bool; numbers may be quoted. */
 	if (m->kind == PB_KIND_BOOL && j->quoted)
 		return err_set(j->e, E_INVALID, "true or false is expected, not a string");
 	return pb_scalar_read(m, text, out, j->e);
@@ -263,7 +263,7 @@ static enum status read_value(struct json *j, const struct pb_member *m, struct 
 	return s;
 }
 
-/* [1, 2, 3]; numbers are packed. */
+/* Reads a list like [1, 2, 3]; numbers are packed. */
 static enum status read_list(struct json *j, const struct pb_member *m, struct buf *out)
 {
 	if (!take(j, '['))
@@ -292,7 +292,7 @@ static enum status read_list(struct json *j, const struct pb_member *m, struct b
 	return take(j, ']') ? OK : fail(j, "',' or ']' is expected");
 }
 
-/* {"key": value}: each pair is a message of key and value. */
+/* Reads a map {"key": value}; each pair is a message of key and value. */
 static enum status read_map(struct json *j, const struct pb_member *m, struct buf *out)
 {
 	const struct pb_member *key = pb_desc_find(m->message, 1);
@@ -337,7 +337,7 @@ static enum status read_member(struct json *j, const struct pb_member *m, struct
 	return s == OK ? OK : err_prefix(j->e, s, "%s", m->name);
 }
 
-/* The key's member in *out_member, NULL for one to be skipped; the sets are of this level. */
+/* Finds the key's member (NULL: skip it); the sets are those of this object. */
 static enum status find_key(struct json *j, const struct pb_desc *d, uint64_t *seen,
 	uint64_t *oneofs, const struct pb_member **out_member)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message's bytes to JSON. Fields may come in any order and lists in pieces, so each member of
- * the table that occurs looks for its own values through the message; only the level's own fields
- * are passed over, which pb_next() does without looking into them.
+ * Converts a message's bytes to JSON. Fields may come in any order and lists in pieces, so for each
+ * member that occurs the message is searched for its values; pb_next() skips nested messages
+ * without reading them.
  */
 #include "pb/internal.h"
 
@@ -127,7 +127,7 @@ static void put_name(struct writer *w, const struct pb_member *m, bool *first)
 	buf_cstr(w->out, "\":");
 }
 
-/* The last value of a field counts; false: there is none. */
+/* Finds the last value of a field, which is the valid one; false: there is none. */
 static bool find_last(struct str bytes, const struct pb_member *m, struct pb_field *out)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -241,7 +241,7 @@ static enum status write_member(
 	return write_value(w, m, &f);
 }
 
-/* Bit i: member i occurs. */
+/* *out, bit i: member i occurs. */
 static enum status find_present(
 	struct writer *w, const struct pb_desc *d, struct str bytes, uint64_t *out)
 {
@@ -253,7 +253,7 @@ static enum status find_present(
 		const struct pb_member *m = pb_desc_find(d, f.number);
 		if (!m)
 			continue;
-		/* Of a choice the last counts. */
+		/* In a oneof the last member wins. */
 		if (m->oneof && one_at[m->oneof])
 			*out &= ~(UINT64_C(1) << (one_at[m->oneof] - 1));
 		if (m->oneof)

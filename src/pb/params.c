@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Parameters of a URL to a message's bytes: the table is walked, and each member takes the
- * parameters whose key is its path. Only messages that a parameter names are entered, so the walk
- * is as deep as the longest key.
+ * Converts parameters of a URL to a message's bytes: each member of the table takes the parameters
+ * whose key is its path. Only nested messages that a parameter names are entered, so the walk is as
+ * deep as the longest key.
  */
 #include "pb/internal.h"
 
@@ -14,7 +14,7 @@ struct params {
 	struct err *e;
 };
 
-/* The key's part at this depth, and what follows; false: it is shorter. */
+/* The key's part at this depth; *out_last: it is the last. False: the key is shorter. */
 static bool part_at(struct str key, uint32_t depth, struct str *out, bool *out_last)
 {
 	for (;; depth--) {
@@ -29,7 +29,7 @@ static bool part_at(struct str key, uint32_t depth, struct str *out, bool *out_l
 	}
 }
 
-/* Parameter `i` goes through, or ends at, the member that `path` has at its depth. */
+/* Whether the parameter's key goes through, or ends at, the member at depth `depth` of `path`. */
 static bool fits(const struct pb_param *p, const struct pb_member *const *path, uint32_t depth,
 	bool *out_last)
 {
@@ -62,7 +62,7 @@ static enum status put_value(
 		s = pb_timestamp_read(text, out, p->e);
 	} else if (m->message->form == PB_DURATION) {
 		s = pb_duration_read(text, out, p->e);
-		/* Go's form too: "1h30m". */
+		/* Go's form is accepted too: "1h30m". */
 		if (s != OK && units_parse_duration(text, &ns, NULL) == OK) {
 			pb_put_i64(out, 1, ns / 1000000000);
 			pb_put_i64(out, 2, ns % 1000000000);

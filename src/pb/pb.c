@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A message inside another is written in place: pb_begin() leaves one byte for its length, and
- * pb_end() moves what follows when the length needs more.
+ * pb_end() moves the message if the length needs more.
  */
 #include "pb/pb.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Scalars as text: what a JSON number, a JSON string or a parameter may hold for each kind of
- * field, with the range of its type. Integers may be written as 1.0 or 1e3, as protobuf's JSON
+ * Converts texts (a JSON number, a JSON string or a parameter) to scalars of each kind of field,
+ * and checks the range of the type. Integers may be written as 1.0 or 1e3, as protobuf's JSON
  * allows.
  */
 #include "pb/internal.h"
@@ -14,7 +14,7 @@ static enum status bad(struct err *e, const char *what, struct str text)
 	return err_set(e, E_INVALID, "\"%.*s\" is not %s", STR_ARG(str_sub(text, 0, 40)), what);
 }
 
-/* JSON's grammar, so that "0x10", " 1" and "+1" are none. */
+/* Whether the text is a number of JSON; "0x10", " 1" and "+1" are not. */
 static bool is_number(struct str t)
 {
 	size_t i = 0, digits = 0;
@@ -254,7 +254,7 @@ bool pb_bytes_read(struct buf *out, const struct pb_member *m, struct str text)
 		if (x < 0)
 			return false;
 		v = v << 6 | (uint32_t)x;
-		/* The first of four gives no byte yet. */
+		/* The first of four characters completes no byte. */
 		if (i % 4)
 			to[n++] = (uint8_t)(v >> (6 - 2 * (i % 4)));
 	}

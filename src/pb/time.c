@@ -24,7 +24,7 @@ static int64_t days_in_month(int64_t y, int64_t m)
 	return m == 2 && leap ? 29 : days[m - 1];
 }
 
-/* `count` digits; false when they are not there. */
+/* Reads `count` digits; false: there are fewer. */
 static bool digits(struct reader *r, size_t count, int64_t *out)
 {
 	struct str s = reader_str(r, count);
@@ -41,7 +41,7 @@ static bool letter(struct reader *r, char a, char b)
 	return !r->failed && (c == a || c == b);
 }
 
-/* ".5" as 500,000,000; nothing there is zero. At most nine digits. */
+/* Reads ".5" as 500,000,000; no fraction is 0. At most nine digits. */
 static bool fraction(struct reader *r, int64_t *out)
 {
 	*out = 0;
@@ -58,7 +58,7 @@ static bool fraction(struct reader *r, int64_t *out)
 	return scale < 1000000000;
 }
 
-/* "Z" or "+01:30", in seconds. */
+/* Reads "Z" or "+01:30", in seconds. */
 static bool zone(struct reader *r, int64_t *out)
 {
 	int64_t h, m;
@@ -103,7 +103,7 @@ enum status pb_timestamp_read(struct str text, struct buf *out, struct err *e)
 	return OK;
 }
 
-/* Without zeros at the end, in groups of three, as protobuf's own writers do. */
+/* Writes 3, 6 or 9 digits, as protobuf's own writers do. */
 static void put_fraction(struct buf *out, int64_t nanos)
 {
 	if (nanos == 0)
