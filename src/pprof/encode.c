@@ -2,13 +2,14 @@
 /*
  * Samples with the same stack and labels become one row of values, a column for each sample type.
  * Locations, functions and strings get their ids in order of first use. Readers take the first
- * mapping for the main program: that is the program whose stacks have the largest values; then come
- * other programs, shared libraries, the kernel and other pseudo files ("[…]").
+ * mapping for the main program, so it is the program whose stacks have the largest values; then
+ * come other programs, shared libraries, the kernel and other pseudo files ("[…]").
  *
  * The two label sets of a sample are united (`resource` wins); sets that are equal when united are
  * one, so that the rows are distinct.
  *
- * In a stream the samples are rows already, and the texts all of the profile's, by its own numbers.
+ * In a stream samples are rows already, and all texts of the profile are written, with the
+ * profile's own numbers.
  */
 #include "pb/pb.h"
 #include "pprof/pprof.h"
@@ -17,7 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Sample types of one file. */
+/* The most sample types of one file. */
 #define COLUMNS_MAX 64
 
 struct order {
@@ -42,25 +43,25 @@ struct set_pair {
 
 enum mapping_rank { RANK_MAIN, RANK_PROGRAM, RANK_LIBRARY, RANK_PSEUDO, RANK_COUNT };
 
-/* What a mapping's flags say of its locations, and its place among mappings. */
+/* A mapping's flags about its locations, and its place among mappings. */
 struct mapping_flags {
 	bool functions, filenames, lines, inlined;
 	uint8_t rank;    /* enum mapping_rank */
-	uint64_t weight; /* values of the stacks whose outermost program it is */
+	uint64_t weight; /* sum of the values of stacks whose outermost program this mapping is */
 };
 
 struct encoder {
 	const struct profile *p;
 	struct buf *out;
 	bool no_memory;
-	bool own_strings; /* of a stream: those of the profile */
+	bool own_strings; /* in a stream: strings are the profile's */
 	struct strtab strings;
 	uint32_t *string_index;
 	struct order mappings, locations, functions;
 	struct mapping_flags *flags;   /* by the profile's mapping */
-	bool has_programs;             /* a mapping of RANK_PROGRAM */
+	bool has_programs;             /* a mapping is of RANK_PROGRAM */
 	uint32_t *head_column;         /* by head: column; UINT32_MAX: not used */
-	uint32_t columns[COLUMNS_MAX]; /* a type of each */
+	uint32_t columns[COLUMNS_MAX]; /* by column: a type */
 	uint32_t column_count;
 	VEC(struct row) rows;
 	VEC(int64_t) values; /* column_count for each row */
@@ -70,8 +71,8 @@ struct encoder {
 	struct map set_index;
 	VEC(struct set_pair) pairs;
 	struct map pair_index;
-	VEC(uint32_t) comments; /* as they are written */
-	uint32_t last_comments; /* of the profile's strings */
+	VEC(uint32_t) comments; /* in the order of the file */
+	uint32_t last_comments; /* string id of the comments taken last */
 };
 
 /* ---- indices ---- */
@@ -84,7 +85,7 @@ static uint32_t text_index(struct encoder *c, struct str s)
 	return id;
 }
 
-/* A text that the profile need not have. In a stream it comes behind the profile's own. */
+/* Adds a text that may be missing in the profile. In a stream it follows the profile's texts. */
 static uint32_t new_text(struct encoder *c, struct str s)
 {
 	uint32_t id = text_index(c, s);
@@ -181,7 +182,7 @@ static void weigh(struct encoder *c, const uint32_t *locations, uint32_t count, 
 	}
 }
 
-/* The order within a rank stays. */
+/* Orders mappings by rank; the order within a rank is kept. */
 static void order_mappings(struct encoder *c)
 {
 	uint32_t id = 0, main = 0;
@@ -233,7 +234,7 @@ static enum status take_column(struct encoder *c, uint32_t head, struct err *e)
 	return OK;
 }
 
-/* The sample types of the samples; of all heads if there are no samples. */
+/* Takes the sample types of the samples, or of all heads if there are no samples. */
 static enum status take_columns(struct encoder *c, struct err *e)
 {
 	enum status s = OK;
@@ -255,7 +256,7 @@ static bool set_equal(const void *ctx, uint32_t value, const void *key)
 					 a->count * sizeof(*c->labels.v)) == 0);
 }
 
-/* Both sets merged at the end of c->labels; both are sorted by name. */
+/* Merges both sets, which are sorted by name, at the end of c->labels. */
 static bool unite(struct encoder *c, uint32_t resource, uint32_t own, struct united *out)
 {
 	const struct profile *p = c->p;
@@ -370,7 +371,7 @@ static void put_value_type(struct encoder *c, uint32_t field, uint32_t type, uin
 }
 
 struct row_parts {
-	const uint32_t *locations; /* of the profile, leaf first */
+	const uint32_t *locations; /* locations of the profile, leaf first */
 	uint32_t location_count;
 	const int64_t *values;
 	const struct profile_label *labels;
@@ -386,7 +387,7 @@ static void put_number(struct encoder *c, uint64_t key, int64_t number, uint64_t
 	pb_end(c->out, label);
 }
 
-/* As a decoder writes it: "007" is a text. */
+/* Parses a number in the form in which a decoder writes it: "007" is a text. */
 static bool parse_number(struct str text, int64_t *out)
 {
 	uint64_t magnitude;
@@ -400,7 +401,8 @@ static bool parse_number(struct str text, int64_t *out)
 	return str_eq(text, str_of(again));
 }
 
-/* "name=5,other=7:unit" as labels. What is not so was no decoder's, and stays out. */
+/* Writes "name=5,other=7:unit" as labels. Parts of another form did not come from a decoder and are
+ * dropped. */
 static void put_numbers(struct encoder *c, struct str packed)
 {
 	struct str one;
@@ -415,7 +417,7 @@ static void put_numbers(struct encoder *c, struct str packed)
 	}
 }
 
-/* The comments of all samples. */
+/* Collects the comments of all samples. */
 static void take_comments(struct encoder *c, uint32_t packed)
 {
 	struct str all = profile_str(c->p, packed), one;
@@ -528,9 +530,9 @@ static void put_location(struct encoder *c, uint32_t id)
 	pb_end(c->out, begun);
 }
 
-/* `go tool pprof` takes a name that is the same twice for one of C++, and strips what stands in
- * angle brackets: Python's <module> would be <unknown>, Lua's functions would all be one. Without a
- * system name it leaves the name as it is. */
+/* If name and system name are equal, `go tool pprof` takes the name for a mangled one of C++ and
+ * removes text in angle brackets: Python's <module> would become <unknown>, and all functions of
+ * Lua one. Without a system name it leaves the name unchanged. */
 static uint32_t system_name_of(const struct profile *p, const struct profile_function *f)
 {
 	struct str name = profile_str(p, f->name);
@@ -559,7 +561,8 @@ static void put_period(struct encoder *c, int64_t period)
 	pb_put_i64(c->out, 12, period);
 }
 
-/* From the earliest beginning to the latest end of the heads in use; the largest period. */
+/* Writes the time from the earliest begin to the latest end of the used heads, and their largest
+ * period. */
 static void put_times(struct encoder *c)
 {
 	int64_t begin = 0, end = 0, duration = 0, period = 0;
@@ -576,7 +579,7 @@ static void put_times(struct encoder *c)
 		any = true;
 	}
 	pb_put_i64(c->out, 9, begin);
-	if (begin && __builtin_sub_overflow(end, begin, &duration)) /* ages before 1970 */
+	if (begin && __builtin_sub_overflow(end, begin, &duration)) /* begin is far before 1970 */
 		duration = INT64_MAX;
 	pb_put_i64(c->out, 10, duration);
 	put_period(c, period);
@@ -590,7 +593,7 @@ static void put_types(struct encoder *c)
 	}
 }
 
-/* What the samples refer to, but for strings. */
+/* Writes the tables to which samples refer, except strings. */
 static void put_tables(struct encoder *c)
 {
 	for (int rank = 0; rank < RANK_COUNT; rank++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events name a context by its number; the snapshot that came with them says its labels. What many
- * events name is made once: labels of a context, and strings of a text.
+ * Events name a context by its number; the snapshot that came with them has its labels. The labels
+ * of a context and the string of a text are made only once.
  */
 #include "pyroscope/contexts.h"
 #include "pb/pb.h"
@@ -28,7 +28,7 @@ static uint64_t key_hash(struct key k)
 	return hash_u64(k.id ^ (uint64_t)k.is_string << 63);
 }
 
-/* NULL: it is not there. */
+/* Finds an entry; NULL: there is none. */
 static struct context_entry *find(const struct contexts *c, bool is_string, uint64_t id)
 {
 	struct key k = { is_string, id };
@@ -85,7 +85,7 @@ void contexts_deinit(struct contexts *c)
 	VEC_FREE(&c->labels);
 }
 
-/* strings[] of the value of that number; 0: it is not there. */
+/* The index in strings[] of the value with that number; 0: there is none. */
 static enum status value_of(const struct contexts *c, uint64_t id, struct profile *p, uint32_t *out)
 {
 	struct context_entry *e = find(c, true, id);
@@ -96,7 +96,7 @@ static enum status value_of(const struct contexts *c, uint64_t id, struct profil
 	return s;
 }
 
-/* The same for a name; also 0 if the name is left out. */
+/* The same for a name; also 0 for names that are left out. */
 static enum status name_of(const struct contexts *c, uint64_t id, struct profile *p, uint32_t *out)
 {
 	struct context_entry *e = find(c, true, id);
@@ -110,7 +110,7 @@ static enum status name_of(const struct contexts *c, uint64_t id, struct profile
 	return s;
 }
 
-/* A label whose value is not there is left out by profile_add_labels(). */
+/* A label with a missing value is left out by profile_add_labels(). */
 static enum status make_labels(struct contexts *c, struct context_entry *e, struct profile *p)
 {
 	struct reader r = reader_over(e->bytes.p, e->bytes.len);

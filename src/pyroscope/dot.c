@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions on the path from the root to a node are counted while the tree is walked: a node
- * whose function is above it already adds nothing to the function's whole value, nor to a call of
+ * While the tree is walked, the functions on the path from the root are counted: if a node's
+ * function is on the path already, the node adds nothing to the function's total, nor to an edge to
  * it, since the node above has added the same samples.
  */
 #include "base/arena.h"
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#define SCALE 100 /* of weights, which are shares of the total */
+#define SCALE 100 /* the largest weight; weights are shares of the total */
 
 struct call {
 	uint32_t from, to; /* names */
@@ -21,7 +21,7 @@ struct call {
 struct graph {
 	const struct pyroscope_flame *f;
 	int64_t *self, *total; /* by name */
-	uint32_t *on_path;     /* by name: how often */
+	uint32_t *on_path;     /* by name: how often it is on the path */
 	uint32_t *path;        /* by level: name */
 	size_t depth;
 	struct map index; /* of calls */
@@ -71,7 +71,7 @@ static int by_total(const void *a, const void *b, void *ctx)
 	return p != q ? (p < q) - (p > q) : str_cmp(g->f->names[x], g->f->names[y]);
 }
 
-/* Within quotes. */
+/* Writes a text for quotes. */
 static void put_text(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
@@ -127,7 +127,7 @@ static enum status make(struct graph *g, struct str unit, int64_t nodes_max, str
 	if (s == OK && g->no_memory)
 		return err_set(e, E_NOMEM, "calls");
 	uint32_t count = 0;
-	for (uint32_t i = 1; i < f->name_count; i++) /* [0] is the root's */
+	for (uint32_t i = 1; i < f->name_count; i++) /* [0] is the root */
 		if (g->total[i])
 			order[count++] = i;
 	if (count > 1)

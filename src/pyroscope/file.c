@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A single file, by its first bytes, and its flame graph. Text and the JSON of a flame graph are
- * read here, the others as POST /ingest reads them. Source of the JSON: what flamebearer.c writes;
- * of the names of types: grafana/pyroscope pkg/og/structs/flamebearer/convert.
+ * Reads a single file, whose format its first bytes give, and makes its flame graph. Text and the
+ * JSON of a flame graph are read here, other formats as POST /ingest reads them. Source of the
+ * JSON: what flamebearer.c writes; of the names of types: grafana/pyroscope
+ * pkg/og/structs/flamebearer/convert.
  *
- * In the JSON a bar says how far it is from the end of the bar before it on its level, so bars of a
- * level are from left to right; its caller is the bar above its left end.
+ * In the JSON a bar has its distance from the end of the bar before it on its level, so bars of a
+ * level are in order from left to right; its caller is the bar above its left end.
  */
 #include "base/arena.h"
 #include "codec/codec.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 
 #define TREE_BYTES_MAX ((size_t)128 << 20)
-/* Of the name that /ingest asks for; it is not shown. */
+/* The application's name that /ingest requires; it is not shown. */
 #define FILE_APP STR("file")
 
 /* ---- the JSON of a flame graph ---- */
@@ -37,7 +38,7 @@ struct graph {
 	uint32_t *locations;          /* by name; 0: not made yet */
 	VEC(struct bar) bars;
 	VEC(uint32_t) stack;
-	uint64_t spelled; /* bytes of stacks */
+	uint64_t spelled; /* bytes of the stacks so far */
 };
 
 static const struct conf_node *list_at(const struct conf_node *root, const char *path)
@@ -69,7 +70,7 @@ static enum status location_of(struct graph *g, uint32_t name, uint32_t *out)
 	return s;
 }
 
-/* The bar's own value, with all that are above it but the root. */
+/* Adds the bar's own value, with the stack of the bars above it, without the root. */
 static enum status add_self(struct graph *g, uint32_t bar, int64_t self)
 {
 	VEC_CLEAR(&g->stack);
@@ -94,7 +95,7 @@ static enum status add_self(struct graph *g, uint32_t bar, int64_t self)
 	return s == OK ? OK : err_set(g->e, s, "stacks: %s", status_text(s));
 }
 
-/* (distance, total, self, name). */
+/* Reads a bar: (distance, total, self, name). */
 static bool read_bar(const struct graph *g, const struct conf_node *level, size_t at, int64_t v[4])
 {
 	for (size_t i = 0; i < 4; i++) {
@@ -106,7 +107,7 @@ static bool read_bar(const struct graph *g, const struct conf_node *level, size_
 	       v[3] < g->names->count && g->names->v[v[3]].value->kind == CONF_TEXT;
 }
 
-/* The bars of the level above are [above, its end). */
+/* Reads a level; `above` is the first bar of the level above. */
 static enum status read_level(struct graph *g, size_t number, uint32_t above)
 {
 	const struct conf_node *level = g->levels->v[number].value;
@@ -235,7 +236,8 @@ enum status pyroscope_file_decode(
 
 /* ---- its flame graph ---- */
 
-/* Types that profiles have: a decoder may have renamed one, and the old name is still there. */
+/* Whether a head has the type: a decoder may have renamed a type, and the table still has the old
+ * one. */
 static bool is_used(const struct profile *p, size_t type)
 {
 	for (size_t i = 0; i < p->heads.len; i++)
@@ -281,8 +283,7 @@ enum status pyroscope_file_types(const struct profile *p, struct arena *a,
 	return OK;
 }
 
-/* Locations of a file without symbols have their address for a name: it becomes a text of p, so
- * that all names are. */
+/* The name of a location's line as a text of `p`; without symbols it is the address. */
 static enum status name_of(
 	struct profile *p, const struct profile_location *l, uint32_t line, uint32_t *out)
 {
@@ -310,7 +311,8 @@ static uint32_t frames_of(const struct profile *p, const struct profile_stack *s
 	return n;
 }
 
-/* From the root on: the last location first, and of each the outermost call first. */
+/* Writes a stack from the root on: the last location first, and the outermost call of each
+ * first. */
 static enum status put_stack(
 	struct profile *p, const struct profile_stack *stack, int64_t value, struct chain *c)
 {

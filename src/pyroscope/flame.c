@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flame graph as Pyroscope lays it out. Nodes of one parent and one name are one, of both sides
- * too; children are in the order of their names, the space of the parent's own value before them.
- * Children below the smallest of the nodes_max largest totals become one last child, "other"; that
- * smallest is on top of a heap of so many totals. A child is found by its name among the first
- * WALK_MAX siblings, which stay in front, and else by a map: most nodes have few children.
- * Walking depth first gives each level's tuples from left to right.
+ * Lays a flame graph out as Pyroscope does. Nodes with the same parent and name are one, also those
+ * of both sides; children are sorted by name, after the space of the parent's own value. Children
+ * below the smallest of the nodes_max largest totals become one last child, "other"; a heap of that
+ * many totals has this smallest on top. A child is searched for by its name among the first
+ * WALK_MAX siblings, and then in a map, as most nodes have few children. Walking depth first gives
+ * each level's tuples from left to right.
  */
 #include "base/arena.h"
 #include "pb/pb.h"
@@ -24,23 +24,23 @@ struct node {
 	uint32_t parent, name; /* names */
 	uint32_t first, next;  /* child, sibling; 0: none */
 	int64_t self[SIDES], total[SIDES];
-	int64_t rest[SIDES]; /* of children that the side has not */
+	int64_t rest[SIDES]; /* total of children that are missing on this side */
 };
 struct level {
 	VEC(int64_t) v;
-	VEC(uint32_t) children; /* how many each tuple has */
-	int64_t end[SIDES];     /* of the tuple before */
+	VEC(uint32_t) children; /* number of children of each tuple */
+	int64_t end[SIDES];     /* end of the tuple before */
 };
 struct maker {
 	struct arena *a;
 	struct strtab names;
 	VEC(struct node) nodes;
-	struct map index; /* by parent and name, of those behind WALK_MAX siblings */
+	struct map index; /* by parent and name, for children after the first WALK_MAX siblings */
 	VEC(struct level) levels;
 	VEC(uint32_t) children; /* of one node, while they are sorted */
 	int64_t smallest;
 	int64_t max_self;
-	uint32_t other; /* names; MAP_NONE: nothing is called so yet */
+	uint32_t other; /* index of "other" in the names; MAP_NONE: not added yet */
 	int sides;
 };
 
@@ -86,7 +86,7 @@ static void add_to(int64_t *sum, int64_t value)
 	*sum = wrap_add(*sum, value);
 }
 
-/* What the totals of a node and its children tell, its own value and what it has not. */
+/* Adds a node's own value and missing part, computed from its total and those of its children. */
 static void add_values(struct maker *m, const struct pyroscope_side *from, int side, uint32_t i,
 	const uint32_t *to)
 {
@@ -107,7 +107,7 @@ static enum status add_side(struct maker *m, const struct pyroscope_side *from, 
 	for (uint32_t i = 0; i < from->count; i++)
 		strings = MAX(strings, (size_t)from->name[i] + 1);
 	CLEANUP(free_cleanup) uint32_t *to = malloc(((size_t)from->count + 1) * sizeof(*to));
-	/* By string; 0: not interned yet, or empty. */
+	/* By string: its name; 0: not interned yet, or empty. */
 	CLEANUP(free_cleanup) uint32_t *names = calloc(strings, sizeof(*names));
 	enum status s = to && names ? OK : E_NOMEM;
 	for (uint32_t i = 0; s == OK && i < from->count; i++) {
@@ -123,7 +123,7 @@ static enum status add_side(struct maker *m, const struct pyroscope_side *from, 
 	return s;
 }
 
-/* Every node is behind its parent. */
+/* Sums from the last node to the first, as every node comes after its parent. */
 static void sum_totals(struct maker *m)
 {
 	for (size_t i = m->nodes.len; i-- > 0;) {
@@ -141,7 +141,7 @@ static int64_t larger(const struct node *n)
 	return MAX(n->total[0], n->total[1]);
 }
 
-/* The value takes a place at or below `at`, from which the smaller ones rise. */
+/* Puts the value at or below `at`; smaller values move up. */
 static void sink(int64_t *heap, size_t count, size_t at, int64_t value)
 {
 	for (size_t child; (child = 2 * at + 1) < count; at = child) {
@@ -176,7 +176,7 @@ static enum status find_smallest(struct maker *m, int64_t nodes_max)
 
 /* ---- levels ---- */
 
-/* A node that is still to be laid out, and its place. */
+/* A node that has still to be laid out, and its place. */
 struct place {
 	uint32_t node;
 	uint32_t level;
@@ -214,8 +214,8 @@ static bool is_small(const struct maker *m, const struct node *n)
 	return larger(n) < m->smallest || n->name == m->other;
 }
 
-/* Children wait in `todo`, the last one first. All that are not shown become one node, without
- * children. */
+/* Pushes the children onto `todo`, the last one first. Those that are not shown become one node
+ * without children. */
 static enum status lay_children(struct maker *m, const struct place *p, struct places *todo)
 {
 	struct node other = { .parent = p->node };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The JSON of /pyroscope/render: a flame graph and its timeline. */
+/* Writes the JSON of /pyroscope/render: a flame graph and its timeline. */
 #include "pyroscope/pyroscope.h"
 
 #include <inttypes.h>
 
-/* Up to so many seconds a step is rounded to so many. */
+/* Steps below `below_s` seconds are rounded to `step_s`. */
 static const struct {
 	int64_t below_s, step_s;
 } steps[] = { { 17, 15 }, { 25, 20 }, { 45, 30 }, { 90, 60 }, { 210, 120 }, { 450, 300 },
@@ -48,7 +48,7 @@ static void write_timelines(const struct pyroscope_timelines *t, struct buf *out
 	buf_cstr(out, t && t->groups ? "}" : "");
 }
 
-/* CPU time is told as samples of a nanosecond: what the old page divides by. */
+/* CPU time is given as samples at 1 GHz, since the old page divides by the sample rate. */
 void pyroscope_flamebearer_write(const struct pyroscope_flame *f, struct str name, struct str unit,
 	const struct pyroscope_timelines *lines, struct buf *out)
 {

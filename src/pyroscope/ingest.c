@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /ingest. `format` gives the body's format, else the content type, in Pyroscope's order.
- * Without either it is folded stacks. A gzip body, or part, is unpacked by its first bytes.
+ * POST /ingest. The body's format is given by `format`, else by the content type, as in Pyroscope;
+ * without either the body is folded stacks. A body or part whose first bytes are those of gzip is
+ * decompressed.
  */
 #include "codec/codec.h"
 #include "jfr/jfr.h"
@@ -29,8 +30,8 @@ struct ingest {
 	struct str app;
 	struct series_labels labels;
 	struct type_configs configs;
-	size_t plain_max; /* of the next two, together */
-	struct buf plain; /* of the profile */
+	size_t plain_max; /* limit of both buffers below together */
+	struct buf plain; /* the decompressed profile */
 	struct buf labels_plain;
 };
 
@@ -40,7 +41,7 @@ static bool type_has(const struct pyroscope_ingest *q, const char *part)
 	       memmem(q->content_type.p, q->content_type.len, part, strlen(part));
 }
 
-/* "" and the last three are no more than the default: multipart pprof, or folded stacks. */
+/* "" and the last three are the same as the default: multipart pprof, or folded stacks. */
 static const struct {
 	const char *name;
 	enum format format;
@@ -77,7 +78,7 @@ static enum status add_labels(struct ingest *in)
 	return s;
 }
 
-/* The set of labels of all samples. */
+/* Makes the label set of all samples. */
 static enum status intern_labels(struct ingest *in, uint32_t *out)
 {
 	enum status s = add_labels(in);
@@ -180,7 +181,7 @@ static enum status read_speedscope(struct ingest *in, struct str packed)
 
 /* ---- JFR ---- */
 
-/* The labels of contexts, too, may be packed. */
+/* Reads the labels of contexts, which may be compressed too. */
 static enum status read_contexts(struct ingest *in, struct str packed, struct contexts *out)
 {
 	struct str plain;
@@ -256,7 +257,7 @@ static void read_times(struct ingest *in)
 	in->from_ns = in->now_ns;
 	if (!pyroscope_time(in->q->from, in->now_ns, &in->from_ns) ||
 		!pyroscope_time(in->q->until, in->now_ns, &until))
-		return; /* pyroscope_ingest_check() would have refused it */
+		return; /* pyroscope_ingest_check() has refused other names */
 	if (until > in->from_ns)
 		in->duration_ns = until - in->from_ns;
 }

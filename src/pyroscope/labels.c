@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of a series, from label pairs and from the text behind an application's name. */
+/* Labels of a series, from label pairs and from the text after an application's name. */
 #include "pyroscope/labels.h"
 
 enum status labels_add(struct series_labels *l, struct profile *p, struct str name,
@@ -7,7 +7,7 @@ enum status labels_add(struct series_labels *l, struct profile *p, struct str na
 {
 	name = str_trim(name);
 	if (str_eq(name, STR("__name__"))) {
-		/* As Alloy names what it scrapes by `profile.godeltaprof_memory`. */
+		/* Alloy gives this name to profiles from `profile.godeltaprof_memory`. */
 		struct str prefix = STR("godeltaprof_");
 		l->name = str_starts(value, prefix) ? str_sub(value, prefix.len, value.len) : value;
 		return OK;

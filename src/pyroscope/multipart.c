@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * multipart/form-data: parts between lines of "--boundary", each a head of lines, an empty line and
- * the bytes. The last boundary has "--" behind it. Source: RFC 2046 section 5.1, RFC 7578.
+ * multipart/form-data: parts between lines of "--boundary"; each part has header lines, an empty
+ * line and its bytes. The last boundary is followed by "--". Source: RFC 2046 section 5.1, RFC
+ * 7578.
  */
 #include "pyroscope/multipart.h"
 
@@ -9,7 +10,7 @@
 
 #define BOUNDARY_MAX 70
 
-/* The value of `; key=value` or `; key="value"` in a header; "" for none. */
+/* The value of `; key=value` or `; key="value"` in a header; "": none. */
 static struct str parameter(struct str header, struct str key)
 {
 	struct str rest = str_sub(header, str_index(header, ';') + 1, header.len), piece;
@@ -47,7 +48,7 @@ static struct str behind(struct str s, const char *at, size_t skip)
 	return str_sub(s, (size_t)(at - s.p) + skip, s.len);
 }
 
-/* A part begins behind its boundary's line; *rest goes on at the next boundary. */
+/* Reads a part, which begins after its boundary's line; moves *rest to the next boundary. */
 static enum status read_part(
 	struct str *rest, struct str delimiter, struct part *out, size_t index, struct err *e)
 {
@@ -57,7 +58,7 @@ static enum status read_part(
 		return err_set(e, E_INVALID, "part %zu: its head does not end within %d bytes",
 			index, PYROSCOPE_PART_HEAD_MAX);
 	out->name = part_name(str_sub(*rest, 0, (size_t)(blank - rest->p)));
-	/* An empty body may share its line end with the head. */
+	/* For an empty body, the line end of the head may also be that of the body. */
 	struct str body = behind(*rest, blank, 2);
 	const char *end = find(body, delimiter);
 	if (!end)

@@ -40,7 +40,7 @@ static enum status read_label(
 	return labels_add(labels, p->out, text[0], text[1], p->e);
 }
 
-/* The bytes of a pprof file, decompressed where they are gzip. */
+/* The bytes of a pprof file, decompressed if they are gzip. */
 static enum status unpack(struct push *p, struct str in, struct str *out)
 {
 	*out = in;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of querier.v1: a table says which number means what in which of them. */
+/* Requests of querier.v1: a table has the meaning of each field number in each request. */
 #include "base/arena.h"
 #include "base/reader.h"
 #include "pb/pb.h"
@@ -90,7 +90,7 @@ static bool add(struct pyroscope_list *l, struct str text)
 	return true;
 }
 
-/* False: a list is full. */
+/* Takes a text field. False: a list is full. */
 static bool take_text(struct pyroscope_query *q, enum meaning m, struct str text)
 {
 	switch (m) {

@@ -3,11 +3,11 @@
  * Go cuts deep stacks at the root: those of heap profiles at 32 frames (before Go 1.23), those of
  * CPU profiles at 64. A flame graph of such stacks has as many roots as there are places to cut at.
  *
- * What was cut off is put back from other stacks of the same file. Stacks that end in the same TAIL
- * frames are a group. A group whose outermost SHARED frames lie up to STEPS_MAX frames further in
- * in the tail of another group lacks what the other has beyond them. The other may lack something
- * in its turn, so groups form chains. Pyroscope, whose users expect it, has the same rule and
- * numbers.
+ * The missing frames are restored from other stacks of the same file. Stacks with the same TAIL
+ * outermost frames are a group. If the SHARED outermost frames of a group also occur in the tail of
+ * another group, up to STEPS_MAX frames further in, then the first group lacks the frames that the
+ * other has outside of them. The other may lack frames too, so groups form chains. The rule and the
+ * numbers are Pyroscope's, as its users expect.
  */
 #include "pyroscope/repair.h"
 #include "pyroscope/types.h"
@@ -17,12 +17,12 @@
 #define TAIL 24
 #define SHARED 16
 #define STEPS_MAX (TAIL - SHARED)
-/* Longer chains are those of recursion, which shares frames with itself. */
+/* Longer chains come from recursion, whose stacks share frames with themselves. */
 #define CHAIN_MAX 56
 
 #define HEAP_DEPTH 32
 #define CPU_DEPTH 64
-/* Go leaves out frames of its runtime after it has cut. */
+/* Go removes frames of its runtime after truncating. */
 #define DEPTH_LESS 4
 
 #define NONE UINT32_MAX
@@ -33,17 +33,17 @@ struct link {
 };
 struct repair {
 	struct profile *p;
-	uint32_t *group_of;   /* a stack's; NONE: it is short, or no sample has it */
-	uint32_t *whole;      /* a stack's number with what was missing */
-	VEC(uint32_t) groups; /* a stack of each */
-	VEC(uint32_t) places; /* group * STEPS_MAX + steps - 1, of SHARED frames in a tail */
-	VEC(uint32_t) longer; /* a stack that is being put together */
-	struct link *links;   /* of each group */
+	uint32_t *group_of;   /* by stack: its group; NONE: it is short, or in no sample */
+	uint32_t *whole;      /* by stack: the stack with the missing frames */
+	VEC(uint32_t) groups; /* by group: one of its stacks */
+	VEC(uint32_t) places; /* group * STEPS_MAX + steps - 1, for SHARED frames in a tail */
+	VEC(uint32_t) longer; /* the stack that is being made */
+	struct link *links;   /* by group */
 	struct map tails, shared;
 	struct arena arena;
 };
 
-/* The outermost `count` of a stack. */
+/* The outermost `count` frames of a stack. */
 static const uint32_t *outermost(const struct profile *p, uint32_t stack, uint32_t count)
 {
 	const struct profile_stack *s = &p->stacks.v[stack];
@@ -72,7 +72,8 @@ static bool is_go(const struct profile *p, uint32_t stack)
 	return false;
 }
 
-/* How many frames Go keeps; 0: it cuts none that could be put back. */
+/* The depth to which Go truncates stacks of the profile's types; 0: such profiles are not
+ * repaired. */
 static uint32_t depth_of(const struct profile *p, uint32_t head)
 {
 	uint32_t depth = 0;
@@ -96,7 +97,7 @@ static bool may_be_cut(const struct profile *p, struct added a)
 			stack = p->samples.v[i].stack;
 		}
 	}
-	/* Heap profiles of newer versions are deeper. */
+	/* Heap profiles of newer versions of Go are deeper. */
 	return depth && deepest >= depth - DEPTH_LESS &&
 	       (depth == CPU_DEPTH || deepest <= HEAP_DEPTH) && is_go(p, stack);
 }
@@ -138,7 +139,7 @@ static enum status find_groups(struct repair *r, size_t first_sample)
 	return s;
 }
 
-/* The SHARED frames that have `steps` frames of the tail outside of them. */
+/* The SHARED frames outside of which the tail has `steps` frames. */
 static const uint32_t *shared_at(const struct repair *r, uint32_t place)
 {
 	uint32_t steps = place % STEPS_MAX + 1;
@@ -156,7 +157,8 @@ static uint64_t shared_hash(const uint32_t *frames)
 	return hash64(frames, SHARED * sizeof(*frames));
 }
 
-/* Of two groups with the same frames the one that has more outside of them. */
+/* Notes a place; of two groups with the same frames the one with more frames outside of them
+ * wins. */
 static enum status note_place(struct repair *r, uint32_t place)
 {
 	const uint32_t *frames = shared_at(r, place);

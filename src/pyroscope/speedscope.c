@@ -2,7 +2,7 @@
 /*
  * speedscope's files: stacks with weights, or functions that open and close. Each profile of the
  * file becomes folded stacks, "main;f 50", which stacks.c reads. Times become nanoseconds. Source:
- * speedscope's file-format-spec; which type becomes of a unit, grafana/pyroscope
+ * speedscope's file-format-spec; the type for each unit: grafana/pyroscope
  * pkg/og/convert/speedscope.
  */
 #include "pyroscope/speedscope.h"
@@ -12,7 +12,7 @@
 
 #include <math.h>
 
-/* The file as a tree: some hundred bytes for each number in it. */
+/* Bytes of the file's tree, which takes about a hundred bytes for each number. */
 #define TREE_BYTES_MAX ((size_t)128 << 20)
 #define DEPTH_MAX 4096 /* of open functions */
 #define SCHEMA "https://www.speedscope.app/file-format-schema.json"
@@ -27,7 +27,7 @@ struct file {
 	const struct speedscope *in;
 	struct str *frames;
 	uint32_t frame_count;
-	struct buf text; /* folded stacks of all profiles, so that the limit is the file's */
+	struct buf text; /* folded stacks of all profiles, so that the limit is one for the file */
 	double factor;
 	struct err *e;
 };
@@ -67,7 +67,7 @@ static enum status put_frame(struct file *f, const struct conf_node *n, bool fir
 	return OK;
 }
 
-/* Behind the frames of a stack. */
+/* Writes the weight after the frames of a stack. */
 static enum status put_weight(struct file *f, double weight)
 {
 	double value = weight * f->factor;
@@ -96,7 +96,7 @@ static enum status read_sampled(struct file *f, const struct conf_node *profile)
 	return s;
 }
 
-/* The time since the last event is that of what is open. */
+/* Adds the time since the last event to the stack of open functions. */
 static enum status put_open(
 	struct file *f, const struct conf_node *const *open, uint32_t depth, double time)
 {
@@ -140,8 +140,8 @@ static enum status read_evented(struct file *f, const struct conf_node *profile)
 	return s;
 }
 
-/* The type and what a value is multiplied by. Of several profiles, and of bytes, the unit says the
- * type; else the application's name does. */
+/* Chooses the type and the factor of values. With several profiles, and with bytes, the unit
+ * determines the type, else the application's name. */
 static enum status choose_type(
 	struct file *f, struct str unit, bool several, struct arena *a, struct text_body *b)
 {
@@ -177,7 +177,7 @@ static enum status read_profile(struct file *f, const struct conf_node *profile,
 	size_t begun = f->text.len;
 	enum status s = choose_type(f, text_at(profile, "unit"), several, a, &b);
 	if (s == OK)
-		s = text_type_of(&service, &own, f->e); /* takes its suffix off */
+		s = text_type_of(&service, &own, f->e); /* removes the suffix of the type */
 	if (s == OK)
 		s = labels_add(&labels, out, STR("profile_name"), text_at(profile, "name"), f->e);
 	if (s == OK)
@@ -194,7 +194,7 @@ static enum status read_profile(struct file *f, const struct conf_node *profile,
 	return s == OK ? text_decode(&b, out, f->e) : s;
 }
 
-/* Profiles that differ in their names or units; others are parts of one. */
+/* Whether the profiles differ in name or unit; otherwise they are parts of one. */
 static bool are_several(const struct conf_node *profiles)
 {
 	static const char *const keys[] = { "name", "type", "unit", "startValue" };

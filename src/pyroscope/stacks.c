@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as text, four ways. "groups" (folded): a line is frames from the root on, separated by
- * ';', and a count behind the last blank. "lines": a line is a stack, its count 1. "trie": nodes in
- * preorder, each (length, name, value, number of children), where the names from the root on, put
- * together, are a stack in the form of a line. "tree": likewise, but each node's name is a frame,
- * and the root has none. Numbers are varints. Source: grafana/pyroscope pkg/og/storage/tree,
+ * Stacks as text, four ways. "groups" (folded): a line has frames from the root on, separated by
+ * ';', and a count after the last blank. "lines": a line is a stack with count 1. "trie": nodes in
+ * preorder, each (length, name, value, number of children); the names from the root on,
+ * concatenated, are a stack in the form of a line. "tree": likewise, but each node's name is a
+ * frame, and the root has none. Numbers are varints. Source: grafana/pyroscope pkg/og/storage/tree,
  * pkg/og/structs/transporttrie.
  */
 #include "pyroscope/stacks.h"
 #include "base/reader.h"
 #include "pyroscope/labels.h"
 
-/* Nodes under way: a chain cannot be longer than a stack may be in frames or bytes. */
+/* Open nodes: a path cannot be longer than the limits of a stack's frames and bytes. */
 #define DEPTH_MAX PYROSCOPE_FRAMES_MAX
 #define PATH_BYTES_MAX ((size_t)1 << 20)
 
@@ -20,15 +20,15 @@ struct decoder {
 	struct err *e;
 	struct profile_sample sample; /* all but stack and value */
 	int64_t factor;
-	uint64_t spelled;     /* bytes of stacks */
-	VEC(uint32_t) frames; /* of one stack, from the root on */
+	uint64_t spelled;     /* bytes of the stacks so far */
+	VEC(uint32_t) frames; /* of the current stack, from the root on */
 	VEC(uint32_t) reversed;
-	struct buf path; /* of a trie: names from the root on */
-	size_t whole;    /* bytes of path that are frames already: up to its last ';' */
+	struct buf path; /* for a trie: names from the root on */
+	size_t whole;    /* bytes of `path` that are complete frames: up to its last ';' */
 };
 
 struct node {
-	uint64_t children;          /* that are still to come */
+	uint64_t children;          /* children that are still to come */
 	size_t frames, path, whole; /* above it */
 };
 struct nodes {
@@ -58,7 +58,7 @@ static enum status add_frame(struct decoder *d, struct str name)
 	return s == OK ? OK : err_set(d->e, s, "frames: %s", status_text(s));
 }
 
-/* A sample of the frames that were gathered. */
+/* Adds a sample of the collected frames. */
 static enum status add_sample(struct decoder *d, int64_t count)
 {
 	size_t n = d->frames.len;
@@ -98,7 +98,7 @@ static enum status add_stack(struct decoder *d, struct str stack, int64_t count)
 
 /* ---- lines ---- */
 
-/* Takes " 12" off the end. */
+/* Removes " 12" from the end. */
 static bool take_count(struct str *line, int64_t *out)
 {
 	size_t blank = str_rindex(*line, ' ');
@@ -108,7 +108,7 @@ static bool take_count(struct str *line, int64_t *out)
 	return true;
 }
 
-/* Lines without a count are left out, unless no line has one: then this is no such text. */
+/* Skips lines without a count; if no line has one, the text is of another format. */
 static enum status read_lines(struct decoder *d, struct str rest, bool counted)
 {
 	uint64_t good = 0, bad = 0, first_bad = 0;
@@ -142,7 +142,7 @@ static enum status torn(struct decoder *d, const struct reader *r)
 	return err_set(d->e, E_INVALID, "a node is malformed at byte %zu", reader_offset(r));
 }
 
-/* Appends a trie's name to those above it; what a ';' ends is a frame from here on. */
+/* Appends a trie's name to those above it; the text before each ';' becomes a frame. */
 static enum status extend_path(struct decoder *d, struct str name)
 {
 	size_t at = d->path.len;
@@ -162,7 +162,7 @@ static enum status extend_path(struct decoder *d, struct str name)
 	return s;
 }
 
-/* A sample of a trie's path: its last frame may be a part of a longer name below. */
+/* Adds a sample of a trie's path, whose last frame may be the begin of a longer name below. */
 static enum status add_path(struct decoder *d, int64_t count)
 {
 	size_t frames = d->frames.len;
@@ -192,7 +192,7 @@ static enum status take_node(
 	return s == OK && value && d->frames.len ? add_sample(d, (int64_t)value) : s;
 }
 
-/* Back to where the node's parent ends. */
+/* Goes back to the end of the node's parent. */
 static void leave(struct decoder *d, const struct node *n)
 {
 	d->frames.len = n->frames;
@@ -207,7 +207,7 @@ static enum status walk(struct decoder *d, struct nodes *open, struct str bytes,
 		struct str name = reader_str(&r, reader_varint(&r));
 		uint64_t value = reader_varint(&r), children = reader_varint(&r);
 		struct node node = { children, d->frames.len, d->path.len, d->whole };
-		/* Three bytes each at least. */
+		/* Each child takes at least three bytes. */
 		if (r.failed || children > reader_left(&r) / 3)
 			return torn(d, &r);
 		if (open->v.len == DEPTH_MAX)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of Pyroscope's parameters ("attime", which Graphite had first): a number is of the unit
- * that its digits say, a word is now, an offset goes back or forth from it.
+ * Times in Pyroscope's parameters ("attime", from Graphite): the unit of a number follows from its
+ * length, "now" may be followed by an offset into the past or the future.
  */
 #include "base/clock.h"
 #include "pyroscope/pyroscope.h"
 
 #include <time.h>
 
-/* "3h", "30min": the whole, in nanoseconds; false for other words. A month has 30 days. */
+/* Reads "3h" or "30min" in nanoseconds; false: other words. A month has 30 days. */
 static bool read_offset(struct str text, int64_t *out)
 {
 	static const struct {
@@ -60,7 +60,7 @@ bool pyroscope_time(struct str text, int64_t now_ns, int64_t *out)
 	if (str_parse_u64(text, 10, &n)) {
 		if (text.len == 8 && read_day(n, out))
 			return true;
-		/* To 10 digits seconds, to 13 milliseconds, to 16 microseconds. */
+		/* Up to 10 digits are seconds, up to 13 milliseconds, up to 16 microseconds. */
 		int64_t unit = units[text.len <= 10   ? 0
 				     : text.len <= 13 ? 1
 				     : text.len <= 16 ? 2

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The levels of a flame graph as a tree, in preorder. Within a level nodes lie from left to right,
- * and the walk goes from left to right too, so each level is read once, by a cursor of its own: a
- * node's children are the next so many of the level below.
+ * Walks the levels of a flame graph as a tree, in preorder. Nodes of a level are ordered from left
+ * to right, and so is the walk: each level has a cursor and is read once, since a node's children
+ * are the next ones of the level below.
  */
 #include "pyroscope/tree.h"
 #include "base/arena.h"
 
-#define TUPLE 4 /* x behind the node before, total, self, name */
+#define TUPLE 4 /* x after the node before, total, self, name */
 
 struct cursor {
 	size_t at;     /* the next tuple of the level */
@@ -16,12 +16,12 @@ struct cursor {
 
 struct walk {
 	const struct pyroscope_flame *f;
-	struct cursor *levels; /* one more than the flame graph has */
+	struct cursor *levels; /* one more than the levels of the flame graph */
 	tree_visit_fn *visit;
 	void *ctx;
 };
 
-/* The next node of a level. */
+/* Visits the next node of a level. */
 static void visit_node(struct walk *w, size_t level)
 {
 	const struct pyroscope_level *l = &w->f->levels[level];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of profile types. A pprof file of /ingest does not say what it is a profile of: Pyroscope
- * tells it by the sample types, or by the names that sample_type_config gives them.
+ * Names of profile types. A pprof file of /ingest has no profile name: Pyroscope derives it from
+ * the sample types, or from the names that sample_type_config gives them.
  */
 #include "pyroscope/types.h"
 #include "pb/pb.h"
@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define CONFIG_BYTES_MAX ((size_t)64 << 10)
-/* Before that it is a clock that was never set, or microseconds (as old SDKs of Ruby sent). */
+/* Earlier times are from a clock that was never set, or in microseconds (as sent by old SDKs for
+ * Ruby). */
 #define TIME_MIN_NS ((int64_t)365 * 24 * 3600 * 1000000000)
 
 /* ---- sample_type_config ---- */
@@ -104,7 +105,7 @@ bool pyroscope_is_profile_name(struct str name)
 	return false;
 }
 
-/* NULL: this sample type does not say. */
+/* The profile's name by a sample type; NULL: unknown. */
 static const char *name_by(struct str type)
 {
 	if (has(type, "cpu"))
@@ -126,7 +127,7 @@ static struct str sample_type(const struct profile *p, uint32_t head)
 	return profile_str(p, p->types.v[p->heads.v[head].type].sample_type);
 }
 
-/* The name of the profile: what the file has measured. */
+/* The name of the profile, which says what was measured. */
 static struct str name_of(const struct profile *p, uint32_t first, const struct made *m)
 {
 	struct str type = STR("unknown");
@@ -145,7 +146,7 @@ static struct str name_of(const struct profile *p, uint32_t first, const struct 
 	return type;
 }
 
-/* Sums over time say nothing of these. */
+/* Whether the type is a gauge, for which sums over time have no meaning. */
 static bool is_gauge(struct str type)
 {
 	return str_starts(type, STR("inuse_")) || str_eq(type, STR("goroutine")) ||
@@ -153,7 +154,7 @@ static bool is_gauge(struct str type)
 	       str_eq(type, STR("threadcreate"));
 }
 
-/* "inuse-space", as an old SDK for .NET has it, is inuse_space. */
+/* Replaces dashes: an old SDK for .NET has "inuse-space" for inuse_space. */
 static enum status without_dashes(struct profile *p, uint32_t *io_type)
 {
 	CLEANUP(buf_deinit) struct buf plain;
