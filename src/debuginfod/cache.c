@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No list is kept: the directory is looked through when a file has come, which is seldom. */
+/* No list is kept: the directory is read when a file has come, which is rare. */
 #include "debuginfod/cache.h"
 
 #include <dirent.h>
@@ -48,7 +48,7 @@ enum status debuginfod_cache_keep(
 struct look {
 	uint64_t bytes;
 	int64_t oldest;
-	char path[PATH_MAX]; /* of the oldest; "" */
+	char path[PATH_MAX]; /* of the oldest file; "" */
 	const char *keep;
 };
 

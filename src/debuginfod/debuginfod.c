@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A queue of build ids, a shorter one of sources that goes before it, and a thread. The body of an
- * answer goes to a file of another name, which is renamed when it is whole; what a run that was
- * killed has left is removed at the start. Misses are remembered in a table by the hash of their
- * name, in which a later one takes the place of an earlier one: forgetting costs one more request.
+ * A thread takes requests from a queue of build ids, and before these from a shorter queue of
+ * sources. The body of an answer is written to a file with another name, which is renamed when it
+ * is complete; such files of a killed process are removed at the start. Misses are remembered in a
+ * table by the hash of their name, in which a later miss replaces an earlier one: a forgotten miss
+ * costs one more request.
  *
  * The name of a source in the cache has a hash of its path. The file begins with the path itself
  * and a NUL, so that another path of this hash is not taken for it.
@@ -50,7 +51,7 @@ struct source {
 	char path[DEBUGINFOD_SOURCE_PATH_MAX + 1]; /* absolute, without ".." */
 };
 
-/* What is asked for. */
+/* A file to get. */
 struct file {
 	const char *id;
 	const char *source; /* its path; NULL: the debug file */
@@ -69,9 +70,10 @@ struct debuginfod {
 	uint32_t remote_count;
 	struct lock lock;
 	pthread_cond_t changed;
-	struct wanted queue[DEBUGINFOD_WAITING_MAX]; /* the lock's, as what follows */
+	struct wanted
+		queue[DEBUGINFOD_WAITING_MAX]; /* protected by `lock`, like the fields below */
 	uint32_t queue_len;
-	struct source sources[DEBUGINFOD_SOURCES_MAX]; /* the first may be under way */
+	struct source sources[DEBUGINFOD_SOURCES_MAX]; /* the first one may be being fetched */
 	uint32_t source_count, waiters;
 	pthread_cond_t source_done;
 	bool stop;
@@ -100,7 +102,7 @@ static enum status add_server(struct debuginfod *d, struct str text, struct err 
 	bool other = !http && str_index(text, ':') < text.len &&
 		     str_starts(str_sub(text, str_index(text, ':'), 3), STR("://"));
 	if (other || text.len > sizeof(r->url) - 200) {
-		size_t at = str_rindex(text, '@'); /* a password may lie before it */
+		size_t at = str_rindex(text, '@'); /* a password may be before it */
 		text = at < text.len ? str_sub(text, at + 1, text.len) : text;
 		return err_set(e, E_INVALID, "%.*s is not an http:// or https:// address",
 			STR_ARG(str_sub(text, 0, 80)));
@@ -137,7 +139,7 @@ static bool is_elf(int fd)
 	       memcmp(magic, "\177ELF", 4) == 0;
 }
 
-/* All its sections are there, and one of them has names. */
+/* Whether the file has all its sections, and one of them has names. */
 static bool has_names(const struct objfile *obj)
 {
 	uint32_t count;
@@ -155,8 +157,8 @@ static bool has_names(const struct objfile *obj)
 	return found;
 }
 
-/* A file that is kept answers for its build id from then on, so it is checked. E_UNAVAILABLE: it is
- * no ELF file (perhaps a proxy's page). E_CORRUPT: it has another build id, or is not whole. */
+/* Checks a file before it is kept and used for its build id. E_UNAVAILABLE: it is not an ELF file
+ * (perhaps a proxy's page). E_CORRUPT: it has another build id, or is incomplete. */
 static enum status check_file(
 	struct debuginfod *d, const struct remote *r, int fd, const char *id, struct err *e)
 {
@@ -178,7 +180,7 @@ static enum status check_file(
 	return err_set(e, E_CORRUPT, "%s sent another file, or a part of one", r->url);
 }
 
-/* What take_body() has written after the head is text. */
+/* Checks that the body, which take_body() has written after the head, is text. */
 static enum status check_source(
 	struct debuginfod *d, const struct remote *r, int fd, size_t head, struct err *e)
 {
@@ -219,7 +221,7 @@ static enum status take_body(struct debuginfod *d, struct remote *r, int fd, uin
 	return s;
 }
 
-/* As elfutils' clients write them: each byte but these in percent signs, slashes as they are. */
+/* Writes URLs like elfutils' clients: all other bytes are escaped with '%', but slashes are not. */
 static void put_url(const struct remote *r, const struct file *f, struct buf *b)
 {
 	buf_printf(b, "%s/buildid/%s/%s", r->url, f->id, f->source ? "source" : "debuginfo");
@@ -267,7 +269,8 @@ static enum status take_file(struct debuginfod *d, struct remote *r, const struc
 	return s;
 }
 
-/* OK: the file is in its place; E_NOTFOUND: this server has none; E_CORRUPT: none of use. */
+/* OK: the file is in the cache. E_NOTFOUND: this server does not have it. E_CORRUPT: it is not
+ * usable. */
 static enum status fetch_from(
 	struct debuginfod *d, struct remote *r, const struct file *f, struct err *e)
 {
@@ -289,7 +292,7 @@ static enum status fetch_from(
 	return s;
 }
 
-/* Asks the servers in their order, but for those that failed lately. */
+/* Asks the servers in order, without those that failed recently. */
 static enum status fetch_file(struct debuginfod *d, const struct file *f, struct err *e)
 {
 	enum status worst = E_NOTFOUND;
@@ -300,7 +303,8 @@ static enum status fetch_file(struct debuginfod *d, const struct file *f, struct
 			continue;
 		}
 		enum status s = fetch_from(d, r, f, e);
-		if (s == OK || s == E_CANCELED || s == E_NOSPACE) /* our own disk */
+		if (s == OK || s == E_CANCELED ||
+			s == E_NOSPACE) /* the error is of this host's disk */
 			return s;
 		if (s == E_NOTFOUND || s == E_LIMIT || s == E_CORRUPT) {
 			r->backoff_ns = 0;
@@ -337,7 +341,7 @@ static struct miss *miss_of(struct debuginfod *d, const struct file *f, uint64_t
 	return &d->misses[*out_hash % DEBUGINFOD_MISSES_MAX];
 }
 
-/* With the lock held: no server had it, or could be asked, not long ago. */
+/* With the lock held: whether recently no server had the file or could be asked. */
 static bool is_missing(struct debuginfod *d, const struct file *f)
 {
 	uint64_t hash;
@@ -353,7 +357,7 @@ static void count_result(struct debuginfod *d, enum status s)
 		1);
 }
 
-/* OK: it is in the cache. */
+/* Gets the file. OK: it is in the cache. */
 static enum status get(struct debuginfod *d, const struct file *f)
 {
 	struct err e = { 0 };
@@ -378,7 +382,7 @@ static enum status get(struct debuginfod *d, const struct file *f)
 	return OK;
 }
 
-/* With the lock held, which is released while it is fetched. */
+/* Fetches the first source. Called with the lock held, which is released meanwhile. */
 static void next_source(struct debuginfod *d)
 {
 	struct source w = d->sources[0];
@@ -449,8 +453,8 @@ void debuginfod_want(struct debuginfod *d, const char *build_id, const char *wan
 
 /* ---- sources ---- */
 
-/* Servers and proxies refuse or resolve "." and "..": it is done here, so that the address stays
- * below "source". elfutils' server knows files by both forms. */
+/* Resolves "." and "..", which servers and proxies refuse or resolve, so that the address stays
+ * below "source". elfutils' server accepts both forms. */
 static bool resolve(struct str path, char out[DEBUGINFOD_SOURCE_PATH_MAX + 1])
 {
 	struct str part;
@@ -521,7 +525,7 @@ static void want_source(struct debuginfod *d, const struct source *w)
 	}
 }
 
-/* False: it is not known yet whether there is one. */
+/* Waits for a source. False: it is still unknown whether there is one. */
 static bool await_source(
 	struct debuginfod *d, const struct source *w, const struct file *f, int64_t until_ns)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One easy handle, set up anew for each call, in one multi handle that keeps the connection. The
- * multi handle is driven by our own loop (drive()), since only so can a call be woken by a
- * descriptor and give up a peer that is silent.
+ * multi handle is driven by our own loop (drive()), since only this allows to end a call by a
+ * descriptor, and to give up a silent peer.
  *
- * An answer without an end is the same call, left in the middle: `under_way`. What has come and was
- * not asked for yet waits in `body`; beyond FETCH_PIECE_MAX the transfer is paused.
+ * An answer without an end is the same call, left unfinished: `under_way`. Bytes that the caller
+ * has not taken yet wait in `body`; above FETCH_PIECE_MAX the transfer is paused.
  */
 #include "fetch/fetch.h"
 
@@ -22,7 +22,7 @@
 #include "os/os.h"
 
 #define PEM_BYTES_MAX ((size_t)8 << 20)
-#define LOOK_MS 200 /* how often a transfer that stands still is looked at */
+#define LOOK_MS 200 /* how often a transfer without progress is checked */
 
 struct kept_header {
 	char *name, *line;
@@ -31,8 +31,8 @@ struct kept_header {
 struct fetch {
 	const struct curl_functions *curl;
 	struct fetch_config config;
-	char name[300];        /* as the caller calls the server, for messages */
-	char base[512];        /* "https://host:port"; "" where calls name URLs */
+	char name[300];        /* the caller's name of the server, for messages */
+	char base[512];        /* "https://host:port"; "": calls give URLs */
 	char socket_path[128]; /* "": none */
 	bool is_local;         /* this host: no proxy */
 	CURL *easy;
@@ -72,7 +72,7 @@ static bool is_this_host(struct str host)
 	return str_starts(host, STR("127."));
 }
 
-/* Behind a user and password, which are not shown. */
+/* The host, without a user and password, which are not shown. */
 static struct str host_of(struct str url)
 {
 	struct str rest = url;
@@ -95,7 +95,7 @@ static bool is_plain(struct str s)
 	return s.len > 0;
 }
 
-/* A host, and perhaps ":" and the digits of a port. */
+/* Whether the text is a host, with or without ":" and a port. */
 static bool names_host(struct str s)
 {
 	struct str host = host_of(s);
@@ -122,7 +122,7 @@ static enum status take_address(struct fetch *f, const char *address, struct err
 {
 	const char *colon = strstr(address, "://");
 	const char *at = strrchr(address, '@');
-	const char *shown = at ? at + 1 : address; /* a password may lie before it */
+	const char *shown = at ? at + 1 : address; /* a password may be before it */
 	struct str rest = str_of(address);
 	snprintf(f->name, sizeof(f->name), "%s", address);
 	if (str_starts(rest, STR("unix:")))
@@ -131,7 +131,7 @@ static enum status take_address(struct fetch *f, const char *address, struct err
 	bool is_known = !colon || str_starts(rest, str_of(scheme));
 	rest = str_of(colon ? colon + 3 : address);
 	rest = str_sub(rest, 0, str_index(rest, '/'));
-	/* Before anything shows the address. */
+	/* Checked before any message shows the address. */
 	if (str_index(rest, '@') < rest.len)
 		return err_set(e, E_INVALID, "address of %.*s: no user or password goes into it",
 			STR_ARG(host_of(rest)));
@@ -272,7 +272,7 @@ enum status fetch_header(struct fetch *f, const char *name, const char *value, s
 		free(h.line);
 		return err_set(e, E_NOMEM, "header");
 	}
-	/* "name;" is how libcurl is told of an empty one. */
+	/* libcurl sends an empty header for "name;". */
 	snprintf(h.line, size, value[0] ? "%s: %s" : "%s;", name, value);
 	f->headers[f->header_count++] = h;
 	return OK;
@@ -325,7 +325,7 @@ static size_t on_pieces(char *to, size_t one, size_t max, void *ctx)
 	return n;
 }
 
-/* libcurl's own would be inherited by programs that are started. */
+/* Makes sockets with O_CLOEXEC; libcurl's own would be inherited by started programs. */
 static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *a)
 {
 	(void)ctx;
@@ -337,7 +337,7 @@ static curl_socket_t on_socket(void *ctx, curlsocktype purpose, struct curl_sock
 
 #define SET(f, option, value) ((void)(f)->curl->easy_setopt((f)->easy, CURLOPT_##option, value))
 
-/* Of a text, or else of a file; neither: nothing. */
+/* Sets an option to a PEM text or the content of a file; nothing if there is neither. */
 static enum status set_pem(
 	struct fetch *f, CURLoption option, const char *text, const char *path, struct err *e)
 {
@@ -353,7 +353,7 @@ static enum status set_pem(
 	if (!path)
 		return OK;
 	enum status s = os_read_own(path, &pem, NULL, &why);
-	if (s != OK) /* the user may mend it */
+	if (s != OK) /* the user can mend the file */
 		return err_set(e, E_UNAVAILABLE, "%s", err_text(&why, s));
 	struct curl_blob blob = { pem.data, pem.len, CURL_BLOB_COPY };
 	bool ok = pem.len && f->curl->easy_setopt(f->easy, option, &blob) == CURLE_OK;
@@ -384,11 +384,11 @@ static enum status set_tls(struct fetch *f, const char *url, struct err *e)
 	return s;
 }
 
-/* Time is drive()'s. */
+/* drive() limits the time. */
 static void set_limits(struct fetch *f)
 {
 	SET(f, NOSIGNAL, 1L);
-	SET(f, QUICK_EXIT, 1L); /* a resolver that hangs is not waited for */
+	SET(f, QUICK_EXIT, 1L); /* do not wait for a resolver that hangs */
 	SET(f, PROTOCOLS_STR, "http,https");
 	SET(f, REDIR_PROTOCOLS_STR, "http,https");
 	SET(f, FOLLOWLOCATION, f->config.follow_redirects ? 1L : 0L);
@@ -435,8 +435,8 @@ static bool add_line(struct fetch *f, const char *line)
 static enum status set_headers(struct fetch *f, const char *content_type, struct err *e)
 {
 	char line[256];
-	/* We do not wait for "100 Continue". (libcurl 7.88 signs this line, and does not send it.)
-	 */
+	/* Do not wait for "100 Continue". (With a signature, libcurl 7.88 would sign this line, but
+	 * not send it.) */
 	bool ok = f->signature || add_line(f, "Expect:");
 	if (content_type) {
 		snprintf(line, sizeof(line), "Content-Type: %s", content_type);
@@ -460,7 +460,7 @@ static enum status set_signature(struct fetch *f, struct err *e)
 	return ok ? OK : err_set(e, E_UNSUPPORTED, "this libcurl does not sign for Amazon");
 }
 
-/* All that calls have in common. */
+/* Sets the options common to all calls. */
 static enum status prepare(
 	struct fetch *f, bool streams, const char *target, const char *content_type, struct err *e)
 {
@@ -500,7 +500,7 @@ static int64_t deadline_of(int64_t timeout_ns)
 		       : at;
 }
 
-/* The server as messages may name it. */
+/* The server's name for messages. */
 static const char *server_of(struct fetch *f, char out[300])
 {
 	char *url = NULL;
@@ -536,12 +536,13 @@ static enum status status_of(const struct fetch *f, CURLcode code)
 	}
 }
 
-/* As net/tls.c says it; OpenSSL takes the first bytes of plain HTTP for a version of TLS. */
+/* The same message as in net/tls.c; OpenSSL takes the first bytes of plain HTTP for a version of
+ * TLS. */
 static const char *why_not(struct fetch *f, CURLcode code)
 {
 	if (code == CURLE_SSL_CONNECT_ERROR && strstr(f->why, "wrong version number"))
 		return "TLS: the other side does not speak it";
-	/* It goes on with the whole address, and the password in it. */
+	/* libcurl's message goes on with the whole address, which may have a password. */
 	if (strncmp(f->why, "Unsupported proxy", 17) == 0)
 		return "libcurl cannot use the address of the proxy";
 	/* Without " after 3 ms": a caller that logs a repeated failure once compares the text. */
@@ -559,7 +560,7 @@ static enum status judge(struct fetch *f, CURLcode code, struct err *e)
 		return err_set(e, f->piece_status, "%s", f->piece_err.text);
 	if (f->body.no_memory)
 		return err_set(e, E_NOMEM, "answer");
-	/* So it calls a line of more than 100 KiB. */
+	/* libcurl returns this for a header line of more than 100 KiB. */
 	f->head_too_long |= code == CURLE_OUT_OF_MEMORY && !f->head_is_whole;
 	enum status s = status_of(f, code);
 	if (s == OK)
@@ -573,7 +574,7 @@ static enum status judge(struct fetch *f, CURLcode code, struct err *e)
 	return err_set(e, s, "%s: %s", server_of(f, server), why_not(f, code));
 }
 
-/* Another number whenever something has come or gone. */
+/* A number that changes whenever bytes were received or sent. */
 static uint64_t progress(struct fetch *f)
 {
 	curl_off_t up = 0, down = 0, connected = 0, tls = 0;
@@ -615,7 +616,7 @@ static bool is_enough(const struct fetch *f, enum until until)
 	return (until == UNTIL_HEAD && f->head_is_whole) || (until == UNTIL_BYTES && f->body.len);
 }
 
-/* Until the answer is whole, or as much of it as is asked for. *out_end: it is whole. */
+/* Runs the transfer until `until`. *out_end: the answer is complete. */
 static enum status drive(struct fetch *f, enum until until, int wake_fd, int64_t patience_ns,
 	int64_t deadline_ns, bool *out_end, struct err *e)
 {
@@ -716,13 +717,13 @@ enum status fetch_put(struct fetch *f, const char *target, uint64_t bytes, fetch
 	SET(f, INFILESIZE_LARGE, (curl_off_t)bytes);
 	SET(f, READFUNCTION, on_pieces);
 	SET(f, READDATA, f);
-	/* A kept connection may be gone, and pieces come once. */
+	/* A kept connection may be gone, and the pieces cannot be sent again. */
 	SET(f, FRESH_CONNECT, 1L);
 	SET(f, FORBID_REUSE, 1L);
 	return run(f, s, timeout_ns, out_http_status, out, e);
 }
 
-/* How a stream failed: told when what came before was handed over. */
+/* Keeps a stream's failure, which is returned after the bytes that came before it. */
 static void keep_failure(struct fetch *f, enum status s, const struct err *why)
 {
 	if (s == OK)
@@ -752,7 +753,7 @@ enum status fetch_begin(struct fetch *f, const char *target, int64_t timeout_ns,
 	return OK;
 }
 
-/* Gives the bytes that wait to the caller, and lets the transfer go on. */
+/* Gives the waiting bytes to the caller, and continues the transfer. */
 static enum status hand_over(struct fetch *f, struct buf *out)
 {
 	buf_str(out, buf_view(&f->body));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The build id is looked for in the note sections first and in the note segments then: the
- * segments of a separate debug file point at bytes it does not have.
+ * The build id is searched for first in the note sections, then in the note segments: segments of a
+ * separate debug file point to bytes that it does not have.
  */
 #include "base/hash.h"
 #include "base/reader.h"
@@ -14,7 +14,7 @@
 #define NOTE_BYTES_MAX (64u << 10)
 #define NOTES_SEARCHED_MAX 64
 #define CONTENT_END_BYTES 4096
-/* 1 MiB of a file without a build id. */
+/* How much of a file without a build id is hashed: 1 MiB. */
 #define CONTENT_BLOCKS 64u
 #define CONTENT_BLOCK_BYTES (16u << 10)
 
@@ -79,7 +79,7 @@ void objfile_build_id_load(struct objfile *obj)
 }
 
 /* A file of up to 1 MiB is hashed as a whole. A larger one is hashed in blocks at equal distances:
- * a change that makes anything longer moves all bytes behind it, so some block sees it. */
+ * a change that makes anything longer moves all later bytes, so some block changes. */
 static enum status add_blocks(const struct objfile *obj, struct hash_stream *h, struct err *e)
 {
 	CLEANUP(free_cleanup) uint8_t *block = malloc(CONTENT_BLOCK_BYTES);

@@ -2,8 +2,8 @@
 /*
  * The three tables (program headers, section headers, section names) are read and checked when the
  * file is opened; nothing else is. Their counts and sizes are checked against the named limits and
- * the size of the file before memory is taken for them. Contents are read when asked for, and
- * checked then: a separate debug file has headers that point behind its end, and is a good file.
+ * the size of the file before memory is taken for them. Contents are read and checked only when
+ * they are needed: headers of a valid separate debug file may point beyond its end.
  */
 #include "objfile/objfile.h"
 
@@ -37,7 +37,7 @@ void objfile_close(struct objfile *obj)
 	free(obj);
 }
 
-/* `count` records of `size` bytes each at `offset`, in new memory. */
+/* Reads `count` records of `size` bytes each at `offset`. */
 static enum status table_load(const struct objfile *obj, const char *what, uint64_t offset,
 	uint64_t count, size_t size, void *out, struct err *e)
 {
@@ -74,7 +74,7 @@ static enum status header_load(struct objfile *obj, struct err *e)
 	return OK;
 }
 
-/* gABI ch. 4: where a count or an index does not fit the header, section 0 has it. */
+/* gABI ch. 4: a count or an index that does not fit into the header is in section 0. */
 struct counts {
 	uint64_t program_headers;
 	uint64_t sections;
@@ -234,7 +234,7 @@ enum status objfile_open_fd(int fd, const char *name, struct objfile **out, stru
 	obj->size = (uint64_t)st.st_size;
 	s = tables_load(obj, e);
 	if (s != OK) {
-		obj->fd = -1; /* stays the caller's */
+		obj->fd = -1; /* the caller keeps the descriptor */
 		return s;
 	}
 	*out = STEAL_PTR(obj);
@@ -243,7 +243,7 @@ enum status objfile_open_fd(int fd, const char *name, struct objfile **out, stru
 
 enum status objfile_open(const char *path, struct objfile **out, struct err *e)
 {
-	/* O_NONBLOCK: a FIFO of that name must not hold us up. */
+	/* O_NONBLOCK: opening a FIFO would wait for a writer. */
 	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return err_os(e, "open %s", path);

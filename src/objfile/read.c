@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An objfile is over a file, over bytes in memory, or over a function that reads for us. */
+/* An objfile reads from a file, from bytes in memory, or by the caller's function. */
 #include "objfile/internal.h"
 
 #include "os/os.h"
@@ -21,7 +21,7 @@ enum status objfile_read(
 	if (obj->source.read)
 		return obj->source.read(obj->source.ctx, offset, out, len, e);
 	enum status s = os_pread_full(obj->fd, out, len, offset, obj->name, e);
-	if (s == E_CORRUPT) /* cut short since it was opened */
+	if (s == E_CORRUPT) /* the file was truncated after it was opened */
 		return e ? (e->status = E_INVALID) : E_INVALID;
 	return s;
 }

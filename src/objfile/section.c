@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A compressed section says its own size; before memory is taken for it, that size is compared with
- * the limit, and with the most that its compressed bytes could expand to.
+ * A compressed section states its uncompressed size. Before memory is allocated, this size is
+ * compared with the limit, and with the most to which its compressed bytes can expand.
  */
 #include "base/reader.h"
 #include "codec/codec.h"
@@ -57,7 +57,7 @@ static enum status decompress(const struct objfile *obj, const struct objfile_se
 	enum status st = type == ELFCOMPRESS_ZLIB
 				 ? zlib_decompress(r.at, reader_left(&r), to, size, obj->name, e)
 				 : codec_zstd_decompress_exact(r.at, reader_left(&r), to, size, e);
-	if (st == E_CORRUPT) /* damaged, but not by us */
+	if (st == E_CORRUPT) /* the data is damaged */
 		st = e ? (e->status = E_INVALID) : E_INVALID;
 	if (st == OK)
 		out->len += size;

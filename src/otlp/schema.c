@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Versions of the schema, told apart. Fields keep their wire types, so a number that has another
- *one than the newest schema says is that of an older one:
+ * Finds out the version of the schema. A field whose wire type is not that of the newest schema is
+ * of an older one:
  *
  *	Profile      1.7            1.8            1.9            1.10
  *	3            indices, LEN   time, I64      time, I64      time, I64
@@ -15,9 +15,10 @@
  *	3            values, LEN    attributes, LEN   link, VAR
  *	4            attributes     link, VAR         values, LEN
  *
- * A sample that has neither 3 nor 4 and no timestamps must have values, so its field 2 is these.
- *One of 1.8 or 1.9 that has values and timestamps and nothing else looks as one of 1.10 with
- *attributes. Source: opentelemetry-proto v1.7.0 to v1.11.0, profiles/v1development/profiles.proto.
+ * A sample without fields 3 and 4 and without timestamps must have values, so these are in its
+ * field 2. A sample of 1.8 or 1.9 with only values and timestamps looks like one of 1.10 with
+ * attributes. Source: opentelemetry-proto v1.7.0 to v1.11.0,
+ * profiles/v1development/profiles.proto.
  */
 #include "otlp/decoder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lines of /proc/PID/cgroup are "id:controllers:path"; version 2 is "0::path". On hosts with both,
- * version 2 often says "/" and the container stands in version 1.
+ * the path in version 2 is often "/", and the container is in version 1.
  */
 #include "procfs/procfs.h"
 
@@ -23,7 +23,8 @@ struct choice {
 	int rank; /* less is better */
 };
 
-/* How good a line is: version 2, then the one with cpu, then any; "/" says little in each. */
+/* How good a line is: version 2 first, then the one with cpu, then any; lines with "/" come after
+ * all others. */
 static int rank_of(struct str controllers, struct str path)
 {
 	int rank = controllers.len == 0 ? 0 : has_controller(controllers, STR("cpu")) ? 1 : 2;

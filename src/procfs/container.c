@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the path of a control group says, component by component:
+ * Finds containers in the path of a control group, component by component:
  *
  *   <64 hex>                                    docker, containerd and others with cgroupfs
  *   docker-<64 hex>.scope, cri-containerd-….scope, crio-….scope, libpod-….scope, nerdctl-….scope
@@ -12,9 +12,9 @@
  *                                               those lie in it, libpod-<64 hex>
  *   /<namespace>/<id>, and nothing else         containerd with cgroupfs, or another engine
  *
- * In a control group namespace the path begins with "/.." as often as needed: what is known of the
- * end holds all the same. The helpers of podman, CRI-O and LXC (…-conmon-…, lxc.monitor.…) are not
- * in the container.
+ * In a control group namespace the path may begin with several "/..", which does not change the
+ * meaning of the rest. The helpers of podman, CRI-O and LXC (…-conmon-…, lxc.monitor.…) are not in
+ * the container.
  *
  * A pod is "pod<uid>" or "kubepods-burstable-pod<uid>.slice", there with '_' for '-'.
  */
@@ -25,7 +25,7 @@
 #define BUILD_ID_MIN 20
 #define BUILD_ID_MAX 32
 #define UID_LEN 36
-#define STATIC_UID_LEN 32 /* of pods that the kubelet found in a file */
+#define STATIC_UID_LEN 32 /* uid of static pods, which come from a file */
 
 static bool all_of(struct str s, const char *set)
 {
@@ -88,8 +88,8 @@ static bool is_named(struct str name, struct str before, struct procfs_container
 	return true;
 }
 
-/* The container that one component of a path names. `before` is the one before it, and the engine's
- * where it is "docker". */
+/* The container that one component of a path names. `before` is the component before it; the engine
+ * if it is "docker". */
 static bool read_component(struct str name, struct str before, struct procfs_container *out)
 {
 	if (name.len == 0)
@@ -122,7 +122,7 @@ static bool read_component(struct str name, struct str before, struct procfs_con
 	return true;
 }
 
-/* "/default/web", and perhaps groups of the container's own below it. */
+/* Reads "/default/web", which the container's own groups may follow. */
 static bool read_pair(struct str path, struct procfs_container *out)
 {
 	static const char letters[] =

@@ -12,7 +12,7 @@
 #define STAT_BYTES_MAX 4096
 #define STATUS_BYTES_MAX 16384
 #define COMM_BYTES_MAX 64
-/* Fields of /proc/PID/stat counted from the state, which is field 3. */
+/* Numbers of fields in /proc/PID/stat. */
 #define STAT_FIELD_STATE 3
 #define STAT_FIELD_PPID 4
 #define STAT_FIELD_START 22
@@ -225,8 +225,8 @@ struct sieve {
 	procfs_wanted_fn *wanted;
 	const void *ctx;
 	struct buf kept;
-	struct buf part; /* the beginning of a variable that goes on in the next piece */
-	bool skipping;   /* until it ends */
+	struct buf part; /* the begin of a variable that continues in the next piece */
+	bool skipping;   /* skip the rest of the variable */
 };
 
 static void take_variable(struct sieve *s, struct str variable)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From conf's tree to rules. Errors name line and column. */
+/* Makes rules of conf's tree. Errors name line and column. */
 #include "relabel/internal.h"
 
 struct reader {
@@ -113,7 +113,7 @@ static enum status read_field(
 	return s;
 }
 
-/* As Prometheus' Config.UnmarshalYAML() and Validate(). */
+/* Checks a rule like Prometheus' Config.UnmarshalYAML() and Validate(). */
 static enum status check_rule(
 	struct reader *r, const struct relabel_rule *rule, const struct conf_node *n)
 {
@@ -152,7 +152,7 @@ static enum status read_rule(struct reader *r, const struct conf_node *n)
 
 static enum status read_rules(struct reader *r, const struct conf_node *n)
 {
-	if (conf_is_empty(n)) /* "relabel_configs:" with nothing behind it */
+	if (conf_is_empty(n)) /* "relabel_configs:" without a value */
 		return OK;
 	if (n->kind != CONF_LIST)
 		return conf_wrong(r->e, n, "relabel_configs must be a list");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules one after the other, as Prometheus does it (model/relabel/relabel.go): values of the source
- * labels joined by the separator, matched as a whole, and the replacement expanded as Go's
- * Regexp.ExpandString does.
+ * Applies rules one after the other, like Prometheus (model/relabel/relabel.go): the values of the
+ * source labels are joined by the separator and matched as a whole, and the replacement is expanded
+ * like Go's Regexp.ExpandString.
  */
 #include "relabel/internal.h"
 
@@ -63,7 +63,7 @@ bool relabel_name_ok(struct str name)
 
 /* ---- texts that are made ---- */
 
-/* A text that grows in the arena; what it had is left behind there. */
+/* A text that grows in the arena; its old memory there is not reused. */
 struct text {
 	struct arena *arena;
 	char *p;
@@ -106,7 +106,8 @@ static bool is_word(char c)
 	       c == '_';
 }
 
-/* The name after a '$', in braces or not; its length with all of that, 0 when it is none. */
+/* The name after a '$', in braces or not. Returns the length of the whole reference; 0: it is
+ * none. */
 static size_t reference(struct str s, struct str *out_name)
 {
 	bool braces = s.len && s.p[0] == '{';
@@ -212,7 +213,8 @@ static void choose_labels(struct relabel_set *s, const struct relabel_rule *r, b
 	}
 }
 
-/* The last eight bytes of its MD5, as Prometheus shards by. */
+/* Sets the target to the last eight bytes of the value's MD5, modulo the rule's number, like
+ * Prometheus. */
 static void hashmod(struct relabel_set *s, const struct relabel_rule *r, struct str value)
 {
 	uint8_t digest[EVP_MAX_MD_SIZE];
@@ -243,7 +245,7 @@ static void change_case(struct relabel_set *s, const struct relabel_rule *r, str
 	relabel_set_put(s, r->target, text_end(&t, s));
 }
 
-/* False: dropped. */
+/* Applies a rule. False: the sample is dropped. */
 static bool apply(struct relabel_set *s, const struct relabel_rule *r)
 {
 	struct regex_span spans[REGEX_GROUPS_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reflection looks up in the tables that the build makes. */
+/* Lookup for gRPC reflection in the tables that the build makes. */
 #include "schema/schema.h"
 
-/* "package.Service" itself, or one of its methods. */
+/* Whether the symbol is "package.Service" itself, or one of its methods. */
 static bool service_has(const struct pb_service *s, struct str symbol)
 {
 	struct str name = str_of(s->name);

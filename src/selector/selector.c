@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: one pass over the text with one byte of lookahead, no token list. `struct parser` holds the
- * position; every complaint goes through expected(), which names what would have been right and the
- * column. Columns count characters, from 1.
+ * How: one pass over the text with one byte of lookahead, no token list. `struct parser` has the
+ * position; every error goes through expected(), which names the expected text and the column.
+ * Columns count characters, from 1.
  *
- *	selector = [ type ] [ "{" [ item { "," item } [ "," ] ] "}" ]
- *	item     = name op string | string op string | string      (the last one: the type, quoted)
- *	type     = part ":" part ":" part ":" part ":" part [ ":delta" ]
+ * 	selector = [ type ] [ "{" [ item { "," item } [ "," ] ] "}" ]
+ * 	item     = name op string | string op string | string      (the last one: the type, quoted)
+ * 	type     = part ":" part ":" part ":" part ":" part [ ":delta" ]
  *
- * Quoted names are those of Prometheus 3; `__name__="…"` gives the type too, or behind a type
- *repeats its first part.
+ * Quoted names are those of Prometheus 3; `__name__="…"` gives the type too, or repeats the first
+ * part of a type before it.
  */
 #include "selector/selector.h"
 
@@ -19,14 +19,15 @@
 #include "regex/regex.h"
 
 #define TYPE_PARTS 5
-/* Of RE2's reason and of quoted pieces of the text in a sentence. */
+/* Characters shown of RE2's reason, and of quoted parts of the text. */
 #define SHOWN_MAX 60
 
 struct parser {
 	struct str text;
 	size_t at;
 	struct arena *a;
-	char *room; /* where the next text goes: no text grows by being read, so text.len suffice */
+	char *room; /* where the next text is written: unescaping makes no text longer, so text.len
+		       bytes are enough */
 	struct selector sel;
 	struct err *e;
 };
@@ -39,7 +40,7 @@ static size_t column_of(const struct parser *p, size_t at)
 	return column;
 }
 
-/* The character at `at`, as a sentence shows it. */
+/* The character at `at`, in the form for messages. */
 static const char *shown(const struct parser *p, size_t at, char out[16])
 {
 	if (at >= p->text.len)
@@ -111,7 +112,7 @@ static int hex_digit(int c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* `count` digits of base 8 or 16; false at the first that is none, with the position on it. */
+/* Reads `count` digits of base 8 or 16; false: another character, at the position. */
 static bool digits(struct parser *p, int base, int count, uint32_t *out)
 {
 	uint32_t v = 0;
@@ -138,7 +139,7 @@ static size_t put_utf8(char *out, uint32_t c)
 	return len;
 }
 
-/* \uXXXX, \UXXXXXXXX: a character. */
+/* Reads a character after \u or \U. */
 static enum status parse_unicode(struct parser *p, char *out, size_t *len, int count)
 {
 	uint32_t v = 0;
@@ -151,7 +152,8 @@ static enum status parse_unicode(struct parser *p, char *out, size_t *len, int c
 	return OK;
 }
 
-/* What follows a backslash inside `quote`; one escape never gives more bytes than it takes. */
+/* Reads an escape, after its backslash, in a text quoted by `quote`; an escape never gives more
+ * bytes than it takes. */
 static enum status parse_escape(struct parser *p, int quote, char *out, size_t *len)
 {
 	static const char names[] = "abfnrtv\\", values[] = "\a\b\f\n\r\t\v\\";
@@ -185,7 +187,7 @@ static enum status parse_escape(struct parser *p, int quote, char *out, size_t *
 	return OK;
 }
 
-/* "…" and '…' with Go's escapes, `…` without any. */
+/* Reads "…" and '…' with Go's escapes, and `…` without any. */
 static enum status parse_string(struct parser *p, struct str *out)
 {
 	int quote = peek(p);
@@ -216,7 +218,7 @@ static enum status parse_string(struct parser *p, struct str *out)
 	return OK;
 }
 
-/* What lies between `from` and the position, kept. */
+/* Keeps the text from `from` to the position. */
 static struct str keep(struct parser *p, size_t from)
 {
 	struct str kept = str_make(p->room, p->at - from);
@@ -289,8 +291,8 @@ static enum status compile(struct parser *p, struct selector_matcher *m, size_t 
 static enum status add_matcher(struct parser *p, struct selector_matcher *m, size_t at)
 {
 	if (str_eq(m->name, STR("__name__"))) {
-		/* Beside a type: agrees with its name, or is a condition on a label that nothing
-		 * has. */
+		/* After a type it must be equal to its name; else it is a condition on a label that
+		 * no sample has. */
 		bool beside = m->op == SELECTOR_EQ && p->sel.has_type && m->value.len > 0 &&
 			      str_index(m->value, ':') == m->value.len;
 		if (beside && str_eq(m->value, p->sel.type[0]))
@@ -355,7 +357,7 @@ static enum status parse_item(struct parser *p)
 	return s == OK ? add_matcher(p, &m, from) : s;
 }
 
-/* Behind the opening brace, up to and with the closing one. */
+/* Reads the items after the opening brace, up to and with the closing one. */
 static enum status parse_items(struct parser *p)
 {
 	for (;;) {
@@ -375,7 +377,8 @@ static enum status parse_items(struct parser *p)
 	}
 }
 
-/* What profile_add_type_part() leaves in a type: units like "By/s" need no quotes. */
+/* Characters that profile_add_type_part() keeps in a type, but quotes of all kinds, braces and
+ * commas: units like "By/s" need no quotes. */
 static bool is_bare_type_char(int c)
 {
 	return c > ' ' && c != 0x7F && !strchr("{}\"'`,\\", c);
@@ -475,7 +478,7 @@ static bool type_is_plain(const struct selector *s)
 	return s->type[0].len == 0 || is_name_start((uint8_t)s->type[0].p[0]);
 }
 
-/* The type's text; quoted as a whole where a part holds what the grammar does not take bare. */
+/* Writes the type; quoted as a whole if a part has characters that need quotes. */
 static void write_type(struct buf *out, const struct selector *s, bool plain)
 {
 	struct buf text;

@@ -2,13 +2,13 @@
 /*
  * A timer over the CPU time of each thread sends SIGPROF to that thread. The handler walks its own
  * stack by the unwind tables (libgcc's _Unwind_Backtrace(), which finds them without a lock) and
- * writes it into a slot; it allocates nothing and never waits. The thread that took the
- * profile empties the slots every tenth of a second into the profile, where equal stacks are one.
+ * writes it into a slot; it allocates nothing and never waits. The thread that takes the profile
+ * moves the slots into the profile every tenth of a second; equal stacks are joined there.
  *
- * A slot is FREE, then WRITING (the handler's that got it), then FULL, then FREE again. When no
- * slot is free the sample is counted as lost.
+ * A slot is FREE, then WRITING (a handler owns it), then FULL, then FREE again. When no slot is
+ * free the sample is counted as lost.
  *
- * The handler stays installed for good: a signal that was on its way when the last timer went must
+ * The handler is never uninstalled: a signal that is pending when the last timer is deleted must
  * not end the process. While nothing is profiled it returns at once.
  */
 #include "self/self.h"
@@ -42,7 +42,7 @@ enum { FREE, WRITING, FULL };
 struct slot {
 	atomic_int state;
 	int tid;
-	int64_t count; /* periods that it stands for */
+	int64_t count; /* number of periods */
 	uint32_t frames;
 	uintptr_t pc[SELF_FRAMES_MAX];
 };
@@ -53,7 +53,7 @@ static struct {
 	atomic_uint_fast64_t lost;
 	struct slot *_Atomic slots;
 } shared;
-static atomic_bool taken; /* by a profile: one at a time */
+static atomic_bool taken; /* a profile is being taken: one at a time */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 struct timer {
@@ -74,7 +74,7 @@ struct self_cpu {
 
 struct walk {
 	struct slot *slot;
-	uintptr_t begin; /* where the signal came: frames above are the handler's */
+	uintptr_t begin; /* where the thread was interrupted: frames above are the handler's */
 	uint32_t above;
 	bool found;
 };
@@ -87,7 +87,7 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *c, void *ctx)
 		return ++w->above < ABOVE_MAX ? _URC_NO_REASON : _URC_END_OF_STACK;
 	if (!pc || w->slot->frames == SELF_FRAMES_MAX)
 		return _URC_END_OF_STACK;
-	/* A caller's address is that behind the call. */
+	/* A caller's address is after its call. */
 	w->slot->pc[w->slot->frames++] = pc - w->found;
 	w->found = true;
 	return _URC_NO_REASON;
@@ -130,7 +130,8 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *c, void *ctx)
 static void install(void)
 {
 	struct sigaction a = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	(void)_Unwind_Backtrace(nothing, NULL); /* what it does the first time is done */
+	(void)_Unwind_Backtrace(
+		nothing, NULL); /* its initialization at the first call is done here */
 	sigfillset(&a.sa_mask);
 	atomic_store(&shared.slots, calloc(SELF_SLOTS, sizeof(struct slot)));
 	(void)sigaction(SIGPROF, &a, NULL);
@@ -145,7 +146,7 @@ static void add_timer(struct self_cpu *c, int tid)
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGPROF };
 	struct timer t = { .tid = tid, .seen = true };
 	event.sigev_notify_thread_id = tid;
-	/* A thread that has gone meanwhile has no timer. */
+	/* A thread that has ended meanwhile gets no timer. */
 	if (timer_create(THREAD_CPU_CLOCK(tid), &event, &t.id) != 0)
 		return;
 	if (timer_settime(t.id, 0, &every, NULL) != 0 || !VEC_PUSH(&c->timers, t))
@@ -225,7 +226,7 @@ static enum status add_thread(struct self_cpu *c, int tid, uint32_t *out)
 	buf_init(&name, 64);
 	snprintf(path, sizeof(path), "/proc/self/task/%d/comm", tid);
 	if (os_read_file(path, &name, NULL) != OK)
-		buf_cstr(&name, "?"); /* it has ended */
+		buf_cstr(&name, "?"); /* the thread has ended */
 	enum status s = profile_add_name(&c->profile, STR("thread_name"), &l.name);
 	if (s == OK)
 		s = profile_add_string(&c->profile, str_trim(buf_view(&name)), &l.value);
@@ -325,8 +326,8 @@ void self_cpu_free(struct self_cpu *c)
 	if (!c)
 		return;
 	stop(c);
-	/* Samples written since the last look are dropped. A handler that still writes keeps its
-	 * slot until the next profile's first look. */
+	/* Samples written since slots were last emptied are dropped. A handler that still writes
+	 * keeps its slot until the next profile begins. */
 	struct slot *slots = atomic_load(&shared.slots);
 	for (size_t i = 0; slots && i < SELF_SLOTS; i++) {
 		int full = FULL;

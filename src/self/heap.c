@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How: mallinfo2() adds up malloc's arenas; each sum is a stack of one frame that says what it is.
- */
+/* How: mallinfo2() sums malloc's arenas; each sum is a stack of one frame with the sum's name. */
 #include "self/self.h"
 
 #include <malloc.h>

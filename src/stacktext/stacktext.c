@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: line by line. A folded line is a stack from the root on and a value behind the last blank. A
+ * How: line by line. A folded line is a stack from the root on, and a value after the last blank. A
  * sample of perf's is a line that begins at the margin (comm, pid/tid, [cpu], time:, period,
  * event:) and the frames below it, leaf first, each "address symbol+0xoffset (file)"; an empty
  * line, or the next head, ends it. Sources: FlameGraph's flamegraph.pl and stackcollapse-perf.pl;
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define LOOK_BYTES ((size_t)64 << 10) /* of a file, to tell what it is */
+#define LOOK_BYTES ((size_t)64 << 10) /* bytes of a file from which the format is found */
 #define EVENTS_MAX 256
 #define DURATION_NS ((int64_t)1000000000)
 
@@ -41,7 +41,7 @@ static struct str trimmed(struct str s)
 	return s;
 }
 
-/* Up to the next blank; *rest goes on behind it. */
+/* The text up to the next blank; moves *rest beyond it. */
 static struct str next_word(struct str *rest)
 {
 	size_t n = 0;
@@ -117,7 +117,7 @@ static enum status add_head(
 		s = profile_add_type_part(d->out, sample_type, &t.sample_type);
 	if (s == OK)
 		s = profile_add_type_part(d->out, unit, &t.sample_unit);
-	/* One for all, which pprof asks for. */
+	/* One period type for all samples, as pprof requires. */
 	if (s == OK)
 		s = profile_add_string(d->out, STR("samples"), &t.period_type);
 	if (s == OK)
@@ -135,7 +135,7 @@ static enum status add_head(
 	return s == OK ? profile_add_head(d->out, &h, out) : s;
 }
 
-/* The frames that were gathered, leaf first. */
+/* Adds a sample of the collected frames, leaf first. */
 static enum status add_sample(struct decoder *d)
 {
 	struct profile_sample x = {
@@ -214,7 +214,7 @@ static enum status folded_line(struct decoder *d, struct str line)
 		if (frame.len)
 			s = add_frame(d, frame, STR(""));
 	reverse(d);
-	if (s == OK && !d->head) /* no unit was named */
+	if (s == OK && !d->head) /* the text names no unit */
 		s = add_head(d, STR("folded"), STR("samples"), STR("count"), &d->head);
 	return s == OK && d->value ? add_sample(d) : s;
 }
@@ -232,7 +232,7 @@ static struct str without_offset(struct str symbol)
 	return is_offset ? str_sub(symbol, 0, plus) : symbol;
 }
 
-/* Where " (file)" begins; what stands before it may have such brackets of its own. */
+/* Where " (file)" begins; the symbol before it may have brackets too. */
 static size_t file_of(struct str s)
 {
 	static const struct str deleted = { " (deleted))", 11 };
@@ -271,7 +271,7 @@ static enum status end_perf_sample(struct decoder *d)
 	return s;
 }
 
-/* "4711" or "4711/4712", with a blank on both sides: where comm ends. */
+/* Finds "4711" or "4711/4712" between blanks, where comm ends. */
 static bool find_pid(
 	struct str line, struct str *comm, struct str *pid, struct str *tid, struct str *rest)
 {
@@ -344,7 +344,7 @@ static enum status perf_head(struct decoder *d, struct str line)
 	d->stats->lines++;
 	d->in_sample = true;
 	d->value = period && period <= INT64_MAX ? (int64_t)period : 1;
-	/* Without call chains the only frame stands behind the event. */
+	/* Without call chains the only frame is after the event. */
 	struct str frame = str_make(line.p + (line.len - rest.len), rest.len);
 	return is_perf_frame(frame) ? perf_frame(d, frame) : OK;
 }
@@ -357,7 +357,7 @@ static enum status perf_line(struct decoder *d, struct str line)
 	if (d->in_sample && is_perf_frame(line))
 		return perf_frame(d, line);
 	if (text.len && is_blank(line.p[0]) && d->in_sample && d->frames.len) {
-		skip(d); /* a source line, or what else was asked for */
+		skip(d); /* a source line, or another field */
 		return OK;
 	}
 	enum status s = end_perf_sample(d);

@@ -2,7 +2,7 @@
 /*
  * How: spans of fixed size in a ring, with a lock that is held for a copy. The thread takes all of
  * them, encodes them as one ExportTraceServiceRequest, and sends that over gRPC or HTTP. Ids are
- * random; a request that says its trace continues that one.
+ * random, unless a request names its trace.
  */
 #include "trace/trace.h"
 
@@ -47,7 +47,7 @@ struct trace {
 	bool runs, fails;
 	int wake_fd;
 	struct trace_metrics metrics;
-	struct lock lock; /* of what waits */
+	struct lock lock; /* protects the waiting spans */
 	struct span *waiting, *sending;
 	uint32_t count;
 };
@@ -67,7 +67,7 @@ static bool unhex(struct str s, uint8_t *out, size_t bytes)
 	return any;
 }
 
-/* "00-TRACE-PARENT-FLAGS", of later versions with more behind it. False: it is none. */
+/* Parses "00-TRACE-PARENT-FLAGS", which in later versions may be longer. False: it is malformed. */
 static bool read_parent(struct str text, struct span *s, bool *out_sampled)
 {
 	uint64_t version, flags;
@@ -216,7 +216,7 @@ static void send_waiting(struct trace *t, int64_t timeout_ns)
 	t->fails = s != OK;
 }
 
-/* A call ends once `wake_fd` can be read; -1: not so. */
+/* Calls end when `wake_fd` can be read; -1: never. */
 static void interrupt_by(struct trace *t, int wake_fd)
 {
 	if (t->fetch)

@@ -127,8 +127,8 @@ static enum status send_to_server(struct net_client *c, const struct upload_limi
 	return s == OK ? OK : err_prefix(e, s, "Upload");
 }
 
-/* The headers of our server, a token among them, are for no other server: so they are
- * not sent there. What is behind the host is a secret, and in no message. */
+/* The headers for the server, among them a token, are not sent to another server. The part of the
+ * address after the host is a secret, and not in any message. */
 static enum status send_to_address(
 	const struct upload_limits *limits, struct sending *x, bool *out_retry, struct err *e)
 {

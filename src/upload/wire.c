@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers are decoded field by field. A signed address is taken to pieces and put together again,
- * so that nothing but a plain host and a printable target goes on.
+ * Answers are decoded field by field. A signed address is split and put together again, so that
+ * only a plain host and a printable target are used.
  */
 #include "upload/wire.h"
 
@@ -14,7 +14,7 @@
 #define STRATEGY_SIGNED_URL 2
 #define HOST_LEN_MAX 255
 
-/* Agents of Parca compare it letter by letter. */
+/* Agents of Parca compare this text exactly. */
 #define IN_PROGRESS                                                                            \
 	"A previous upload is still in-progress and not stale yet (only stale uploads can be " \
 	"retried)."
@@ -102,14 +102,14 @@ enum status upload_ticket_decode(struct str message, struct upload_ticket *out, 
 				  : take_instructions(instructions, out, e);
 }
 
-/* A colon inside an IPv6 address begins no port. */
+/* Whether the host has a port; a colon within an IPv6 address begins none. */
 static bool has_port(struct str host)
 {
 	size_t colon = str_rindex(host, ':');
 	return colon < host.len && !(host.len && host.p[host.len - 1] == ']');
 }
 
-/* A name, or an address of IPv6 in brackets. */
+/* Whether the text is a host name, or an IPv6 address in brackets. */
 static bool is_name(struct str name)
 {
 	bool bracketed = name.len > 2 && name.p[0] == '[' && name.p[name.len - 1] == ']';
