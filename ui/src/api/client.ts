@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The only place that talks to the server: plain GET, JSON, errors as sentences. */
+/**
+ * The only file that sends requests to the server: GET and POST, JSON; errors have a message for
+ * people.
+ */
 import type { Flame } from "../model/flame.ts";
 import type { Mark } from "../model/marks.ts";
 import { learnClock } from "./clock.ts";
 import { decodeFlame, decodeTop } from "./decode.ts";
 import type { Agent, Discovery, FlameAnswer, InstructionsAnswer, Job, ProfileType, SeriesAnswer, SourceAnswer, Target, TopAnswer } from "./types.ts";
 
-/** An answer that is an error. `status` 0: the server was not reached. */
+/** An error: the server's, or with `status` 0 a failure to reach it. */
 export class ApiError extends Error {
 	readonly status: number;
 	readonly code: string;
@@ -21,7 +24,7 @@ export class ApiError extends Error {
 	}
 }
 
-/** Query parameters; lists repeat, undefined is left out. */
+/** Query parameters; a list repeats the parameter, undefined leaves it out. */
 export type Parameters = Record<string, string | number | string[] | undefined>;
 
 /** The path with its parameters, relative to the page. */
@@ -40,7 +43,7 @@ export function apiUrl(path: string, parameters: Parameters): string {
 
 let refused = () => {};
 
-/** Calls `listen` whenever the server asks who comes. */
+/** Calls `listen` whenever the server requires a login. */
 export function onRefused(listen: () => void): void {
 	refused = listen;
 }
@@ -57,7 +60,7 @@ async function errorOf(response: Response): Promise<ApiError> {
 			return new ApiError(error, response.status, code ?? "", retryMs);
 		}
 	} catch {
-		// not JSON: the status has to say it
+		// not JSON: the message is made of the status
 	}
 	const what = `the server answered ${response.status} ${response.statusText}`.trim();
 	return new ApiError(what, response.status, "", retryMs);
@@ -84,7 +87,10 @@ async function ask(path: string, parameters: Parameters, signal: AbortSignal): P
 	return response;
 }
 
-/** Shows the server a password or a token (a header's value); its cookie is all that stays. */
+/**
+ * Sends a password or a token (as a header's value) to the server; only the server's cookie is
+ * kept.
+ */
 export async function logIn(authorization: string): Promise<void> {
 	if (!/^[\t\x20-\x7e]*$/.test(authorization)) {
 		throw new ApiError("A token has only letters, digits and signs of ASCII.", 400, "CLIENT");
@@ -105,7 +111,7 @@ export async function logOut(): Promise<void> {
 	await fetch("api/logout", { method: "POST" });
 }
 
-/** Which samples. */
+/** Selects samples: a selector and a time range. */
 export interface Question {
 	/** `type{matchers}` */
 	query: string;
@@ -113,7 +119,7 @@ export interface Question {
 	to: string;
 }
 
-/** The profile types that samples exist for; with a query `{matchers}` those that have such samples. */
+/** The profile types that have samples; with a query `{matchers}` those that have such samples. */
 export async function getTypes(signal: AbortSignal, query?: string): Promise<ProfileType[]> {
 	const asked = query === undefined ? { from: "0" } : { from: "0", query };
 	return (await get<{ types?: ProfileType[] }>("api/types", asked, signal)).types ?? [];
@@ -134,7 +140,9 @@ export async function getValues(
 	return (await get<{ values?: string[] }>(path, { ...q }, signal)).values ?? [];
 }
 
-/** Sums over steps, split by a label or by several; the largest `limit` series and the rest. */
+/**
+ * Sums over steps, split by one label or several: the largest `limit` series, and the rest as one.
+ */
 export function getSeries(
 	q: Question,
 	by: string | string[],
@@ -146,7 +154,7 @@ export function getSeries(
 	return get("api/series", { ...q, by, step, limit }, signal);
 }
 
-/** What a flame graph is asked for with, besides the question. */
+/** Parameters of a flame graph besides the question. */
 export interface Form {
 	/** Callers first. */
 	inverted: boolean;
@@ -166,10 +174,10 @@ export async function getFlame(q: Question, form: Form, signal: AbortSignal): Pr
 /** A flame chart: the graph in the order of time. */
 export interface Chart {
 	flame: Flame;
-	/** By node: when it began, in microseconds after `begin`, which is in milliseconds since 1970. */
+	/** By node: its begin, in microseconds after `begin`, which is in milliseconds since 1970. */
 	time: number[];
 	begin: number;
-	/** The label it is by, "" for none. */
+	/** The label by which it is split; "": none. */
 	by: string;
 }
 
@@ -184,8 +192,10 @@ export async function getChart(q: Question, by: string, signal: AbortSignal): Pr
 	return { flame, time, begin: answer.begin ?? 0, by };
 }
 
-/** What of a question nothing meets (a label, a value, the time), as the command line says it; "" where
- * there are samples. */
+/**
+ * Which part of a question no samples match (a label, a value, the time), in the words of the
+ * command line; "": there are samples.
+ */
 export async function getReason(q: Question, signal: AbortSignal): Promise<string> {
 	try {
 		await get("api/top", { ...q, limit: 1, required: 1 }, signal);
@@ -203,7 +213,7 @@ export async function getTop(q: Question, limit: number, signal: AbortSignal): P
 	return decodeTop(await get("api/top", { ...q, limit }, signal));
 }
 
-/** Asks in a way that changes something on the server. */
+/** Sends a request that changes something on the server. */
 async function post<T>(path: string, parameters: Parameters): Promise<T> {
 	let response: Response;
 	try {
@@ -217,7 +227,10 @@ async function post<T>(path: string, parameters: Parameters): Promise<T> {
 	return (await response.json()) as T;
 }
 
-/** Keeps the profile of a question on the server for a time ("7d"); its id, and when it ends. */
+/**
+ * Keeps the profile of a question on the server for a time ("7d"); returns its id and when it
+ * expires.
+ */
 export function keepSnapshot(q: Question, expires: string): Promise<{ id: string; expires: number }> {
 	return post("api/snapshots", { ...q, expires });
 }
@@ -228,22 +241,25 @@ export async function getShared(id: string, signal: AbortSignal): Promise<File> 
 	return new File([await answer.blob()], `snapshot ${id.slice(0, 6)}`);
 }
 
-/** Where the samples can be had as gzipped profile.proto. */
+/** The address of the samples as gzipped profile.proto. */
 export function pprofUrl(q: Question): string {
 	return apiUrl("api/pprof", { ...q });
 }
 
-/** The flame graph in the form of another tool, with all its frames; a page of its own is without the narrowest. */
+/**
+ * The address of the flame graph in another tool's format, with all frames; in HTML the narrowest
+ * are left out.
+ */
 export function graphUrl(q: Question, format: string): string {
 	return apiUrl("api/flamegraph", { ...q, format, trim: format === "html" ? undefined : 0 });
 }
 
-/** Values by line of a source file, and its text; `build` "": of all builds. */
+/** Values by line of a source file, and its text; `build` "": all builds. */
 export function getSource(q: Question, file: string, build: string, signal: AbortSignal): Promise<SourceAnswer> {
 	return get("api/source", { ...q, file, build_id: build }, signal);
 }
 
-/** Instructions of a function with their values; `build` "": of the build that costs most. */
+/** Instructions of a function with their values; `build` "": the build with the largest value. */
 export function getInstructions(
 	q: Question,
 	one: { name: string; binary: string; build: string },
@@ -252,7 +268,7 @@ export function getInstructions(
 	return get("api/instructions", { ...q, function: one.name, binary: one.binary, build_id: one.build }, signal);
 }
 
-/** A view of the page that somebody saved; `url` from "?" on. */
+/** A saved view of the page; `url` begins with "?". */
 export interface SavedView {
 	name: string;
 	url: string;
@@ -263,23 +279,23 @@ export async function getViews(signal: AbortSignal): Promise<SavedView[]> {
 	return (await get<{ views?: SavedView[] }>("api/views", {}, signal)).views ?? [];
 }
 
-/** Saves a view under a name, or without an address deletes it. */
+/** Saves a view under a name; without `url`, deletes it. */
 export async function changeView({ name, url }: { name: string; url?: string }): Promise<void> {
 	await post("api/views", { name, url, delete: url === undefined ? 1 : undefined });
 }
 
-/** What was noted down about instants of a range. */
+/** Annotations within a range. */
 export async function getAnnotations(range: { from: string; to: string }, signal: AbortSignal): Promise<Mark[]> {
 	const { annotations } = await get<{ annotations?: { time: number; text: string }[] }>("api/annotations", range, signal);
 	return (annotations ?? []).map(({ time, text }) => ({ ms: time, text }));
 }
 
-/** Who pushed lately. */
+/** The agents that pushed recently. */
 export async function getAgents(signal: AbortSignal): Promise<Agent[]> {
 	return (await get<{ agents?: Agent[] }>("api/agents", {}, signal)).agents ?? [];
 }
 
-/** What is scraped, by job. */
+/** The scraped targets, by job. */
 export async function getTargets(signal: AbortSignal): Promise<Job[]> {
 	const { targets = {}, discoveries = [] } = await get<{
 		targets?: Record<string, { targets?: Target[] }>;
@@ -293,7 +309,7 @@ export async function getTargets(signal: AbortSignal): Promise<Job[]> {
 	}));
 }
 
-/** The server's own figures. */
+/** The server's own metrics. */
 export async function getMetrics(signal: AbortSignal): Promise<string> {
 	return (await ask("metrics", {}, signal)).text();
 }

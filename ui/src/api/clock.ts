@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Time as the server has it. */
+/** The server's time. */
 
 let skewMs = 0;
 

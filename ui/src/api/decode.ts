@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Answers from outside become checked columns: a broken one is an error with a sentence. */
+/** Checks answers and makes columns of them; a malformed one is an error with a message. */
 import { buildFlame, type Flame } from "../model/flame.ts";
 import { kindOfName } from "../model/kinds.ts";
 import type { FlameAnswer, TopAnswer } from "./types.ts";
 
-/** Nodes of a graph that the page takes. */
+/** The most nodes of a graph. */
 export const NODES_MAX = 4_194_304;
 
 function fail(what: string): never {
@@ -58,7 +58,10 @@ export function decodeFlame(answer: FlameAnswer): Flame {
 	});
 }
 
-/** The parents; where depths came in their place, each node hangs below the one before it. */
+/**
+ * The parents. If the answer has depths instead, a node's parent is the latest node one level
+ * above.
+ */
 function parentsOf(answer: FlameAnswer, count: number): Int32Array {
 	if (!answer.nodes?.depth) {
 		const parent = Int32Array.from(column(answer, "parent", count));
@@ -95,7 +98,7 @@ function checkOrder(parent: Int32Array): void {
 	}
 }
 
-/** A table, with its runtimes as the page calls them. */
+/** Decodes a table; runtimes get the page's names. */
 export function decodeTop(answer: TopAnswer): TopAnswer {
 	return { ...answer, rows: answer.rows.map((row) => ({ ...row, kind: kindOfName(row.kind) })) };
 }

@@ -4,7 +4,7 @@ import type { Instruction } from "../model/code.ts";
 import type { ApiSeries } from "../model/series.ts";
 import type { Row } from "../model/table.ts";
 
-/** A profile type that samples exist for. Instants in milliseconds since 1970. */
+/** A profile type that has samples. Times are in milliseconds since 1970. */
 export interface ProfileType {
 	type: string;
 	unit: string;
@@ -25,17 +25,17 @@ export interface SeriesAnswer {
 /** /api/source */
 export interface SourceAnswer {
 	unit: string;
-	/** Of everything that the question has. */
+	/** Of all samples of the question. */
 	total: number;
 	pending: number;
-	/** Build ids that have lines of the file, by what they cost. */
+	/** Build ids that have lines of the file, the largest value first. */
 	builds: string[];
 	/** Line, self, total. */
 	places: [number, number, number][];
-	/** Where the text is from; none: it is not at hand. */
+	/** Where the text is from; undefined: there is no text. */
 	origin?: "upload" | "debuginfod" | "host";
 	text?: string;
-	/** When the file of this host was changed, in milliseconds since 1970. */
+	/** When the file on the server's host was changed, in milliseconds since 1970. */
 	modified?: number;
 }
 
@@ -45,7 +45,7 @@ export interface InstructionsAnswer {
 	total: number;
 	pending: number;
 	builds: string[];
-	/** The one that was asked for, or the one that costs most. */
+	/** The requested binary, or the one with the largest value. */
 	binary: string;
 	/** Why there are none. */
 	missing?: string;
@@ -57,13 +57,13 @@ export interface FlameAnswer {
 	unit: string;
 	total: number;
 	trimmed: number;
-	/** That were taken, of what is shown; null where the values do not say. */
+	/** Number of samples of the shown values; null: it cannot be computed. */
 	samples: number | null;
 	pending: number;
 	strings: string[];
 	nodes: {
 		parent: number[];
-		/** In place of `parent`, where it was asked for. */
+		/** In place of `parent`, if requested. */
 		depth?: number[];
 		name: number[];
 		file: number[];
@@ -87,7 +87,7 @@ export interface TopAnswer {
 	rows: Row[];
 }
 
-/** An agent of /api/agents: who pushed, and how the last push ended. */
+/** An agent of /api/agents, and how its last push ended. */
 export interface Agent {
 	id: string;
 	lastError: string;
@@ -95,11 +95,11 @@ export interface Agent {
 	lastPush: string;
 	/** "0.0225s" */
 	lastPushDuration: string;
-	/** What it calls itself: "firn/0.1.0". */
+	/** Its own name and version: "firn/0.1.0". */
 	version?: string;
-	/** By the server's limits, since it is listed; a decimal text. */
+	/** Samples that the server's limits refused since the agent is listed; a decimal text. */
 	refusedSamples?: string;
-	/** Of an earlier push, and when that was. */
+	/** The error of an earlier push, and its time. */
 	lastFailure?: string;
 	lastFailureTime?: string;
 }
@@ -115,7 +115,7 @@ export interface Target {
 	nextScrape?: string;
 	url: string;
 	health: string;
-	/** By relabelling: it is not scraped. */
+	/** It is not scraped, because relabelling dropped it. */
 	dropped?: boolean;
 }
 
@@ -123,10 +123,10 @@ export interface LabelSet {
 	labels?: { name: string; value: string }[];
 }
 
-/** How the targets of a job are found out. */
+/** A discovery of a job, which finds targets. */
 export interface Discovery {
 	job: string;
-	/** Such as dns_sd_configs. */
+	/** The key in the configuration, such as dns_sd_configs. */
 	key: string;
 	/** How many addresses it found, as a decimal text. */
 	found?: string;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The question that is compared with, and its graph. */
+/** The base of a comparison: its question and graph. */
 import { useMemo } from "preact/hooks";
 import { getFlame, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
@@ -11,7 +11,7 @@ import { joinQuery, type State } from "../model/url.ts";
 import type { Data } from "./data.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
-/** What is compared with. */
+/** The base. */
 export interface Base {
 	flame: Query<Flame>;
 	span: Span;
@@ -21,7 +21,7 @@ export interface Base {
 	question: Question;
 }
 
-/** Asks for the base, again when this side was asked anew. */
+/** Requests the base; requests it again whenever this side is. */
 export function useBase(state: State, data: Data): Base {
 	const matchers = state.baseMatchers ?? state.matchers;
 	const query = joinQuery(data.type?.type ?? state.type, matchers);

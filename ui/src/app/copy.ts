@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Puts a text on the clipboard, also on pages without TLS, where the modern way is closed. */
+/**
+ * Copies a text to the clipboard, also on pages without TLS, where browsers do not have
+ * navigator.clipboard.
+ */
 export function copyText(text: string): void {
 	if (navigator.clipboard) {
 		navigator.clipboard.writeText(text).catch(() => copyBySelection(text));

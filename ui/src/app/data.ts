@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The questions the page asks, made from its state. */
+/** The questions that the page sends, made from its state. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getFlame, getTop, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
@@ -25,28 +25,31 @@ import { useTicks } from "./ticks.ts";
 import { useType } from "./type.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
-/** Frames below this share of the total are not asked for; of a zoomed part, below its eighths. */
+/**
+ * Frames below this share of the total are not requested; each level of zoom divides it by
+ * TRIM_STEP.
+ */
 const TRIM = 0.00002;
 const TRIM_STEP = 8;
 const LEVEL_MAX = 7;
-/** Rows of the table. */
+/** The most rows of the table. */
 const ROWS_MAX = 20_000;
-/** A range moves also where nothing new comes: then it is asked for this often. */
+/** Without new samples a moving range is requested this often. */
 const MOVED_MS = 60_000;
 
 /** Everything the page shows. */
 export interface Data {
 	types: Query<ProfileType[]>;
-	/** The type that is shown; null until there is one. */
+	/** The shown type; null until there is one. */
 	type: ProfileType | null;
 	/** What is wrong with the range, or "". */
 	problem: string;
-	/** Labels that samples of the type have, the usual ones first. */
+	/** Labels of the type's samples, the usual ones first. */
 	labels: string[];
-	/** The label the chart is split by: the one of the state, or one that there is. */
+	/** The label by which the chart is split: the state's, or one that samples have. */
 	by: string;
 	series: Query<SeriesData>;
-	/** The graph through the filters, and as it came. */
+	/** The graph after the filters, and as the server sent it. */
 	flame: Query<Flame>;
 	whole: Flame | null;
 	/** What the graph shows: `flame`, or the callers or callees of the focused function. */
@@ -56,13 +59,15 @@ export interface Data {
 	top: Query<TopAnswer>;
 	/** Frames below this share of the total are not in `flame`. */
 	trim: number;
-	/** Tells how many times wider than the zoomed frame the graph is seen: small frames are asked for then. */
+	/**
+	 * To be called with the magnification of the zoomed frame, so that smaller frames are requested.
+	 */
 	magnified: (times: number) => void;
-	/** Newer answers wait because somebody reads. */
+	/** Newer answers are held back, because the user is reading. */
 	held: boolean;
-	/** Samples of this question are shown. */
+	/** The question whose samples are shown. */
 	question: Question | null;
-	/** The instants the question meant when it was last asked. */
+	/** The time range of the question when it was last sent. */
 	span: Span;
 	live: boolean;
 	refresh: () => void;
@@ -88,7 +93,7 @@ function usePending(flame: Query<Flame>, ask: () => void): void {
 	}, [flame.data, flame.id]);
 }
 
-/** A tick of the clock that counts only when there is something new to ask for. */
+/** A tick of the clock that counts up only if there are new samples. */
 function useNews(tick: number, newestMs: number): number {
 	const last = useRef({ tick, newestMs, atMs: Date.now() });
 	const due = last.current.tick !== tick;
@@ -98,13 +103,16 @@ function useNews(tick: number, newestMs: number): number {
 	return last.current.tick;
 }
 
-/** How deep a graph must be asked for, so that what is zoomed to, and magnified, can be seen: in steps of the trim. */
+/**
+ * The level of detail at which a graph must be requested for a zoom and magnification, in steps of
+ * TRIM_STEP.
+ */
 export function levelFor(f: Flame, zoom: number, times = 1): number {
 	const level = Math.log((f.value[0]! / f.value[zoom]!) * times) / Math.log(TRIM_STEP);
 	return Math.min(LEVEL_MAX, Math.max(0, Math.round(level) || 0));
 }
 
-/** The node with the key of the URL; where a newer graph has lost it, its nearest caller. */
+/** The node with the key in the URL; if a newer graph does not have it, its nearest caller. */
 export function useZoom(flame: Flame | null, key: string): number {
 	const last = useRef<{ flame: Flame; key: string; node: number } | null>(null);
 	return useMemo(() => {
@@ -122,7 +130,7 @@ export function useZoom(flame: Flame | null, key: string): number {
 	}, [flame, key]);
 }
 
-/** What graph and table are about, with its ends as they are now. */
+/** The question of graph and table, with the current ends of the range. */
 function questionOf(state: State, query: string): Question {
 	const now = serverNow();
 	const { select, range } = state;
@@ -131,7 +139,7 @@ function questionOf(state: State, query: string): Question {
 	return { query, from, to };
 }
 
-/** Whether graph and table are about a part of what the server answers. */
+/** Whether graph and table show only a part of the server's answer, or group it. */
 export function isFiltered(state: State): boolean {
 	return state.filters.length > 0 || state.group !== "function";
 }
@@ -145,13 +153,14 @@ function needsTop(state: State, flame: Flame | null): boolean {
 	return flame.trimmed > 0 && !isPart;
 }
 
-/** Graph and table of what the state selects. */
+/** Graph and table of the samples that the state selects. */
 function useGraph(state: State, query: string, by: string | null, tick: number) {
 	const [manual, again] = useState(0);
 	const level = useRef(0);
 	const levels = useRef(new WeakMap<Flame, number>());
 	const id = query && JSON.stringify([query, state.select ?? state.range]);
-	// callers of one function are found in the whole graph, so that they are exact
+	// callers of a focused function are taken from the graph that is not inverted, so that they are
+	// exact
 	const inverted = state.invert && state.focus === "";
 	const split = state.group === "label" ? (by ?? "") : "";
 	const flame = useQuery(id ? `${id}${inverted}${split}` : null, tick + manual * 1e6, async (signal) => {
@@ -178,7 +187,8 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 	}, [held.data, state.focus, state.invert]);
 	const zoom = useZoom(shown, state.zoom);
 	const [times, magnified] = useState(1);
-	// what is left out of a graph is in no filter, group or sandwich: they are asked for more of it
+	// frames left out of a graph are missing in filters, groups and sandwiches, so these request more
+	// detail
 	const isWhole = state.focus === "" && !isFiltered(state);
 	level.current = Math.max(shown ? levelFor(shown, zoom, times) : 0, isWhole ? 0 : 1);
 	useEffect(() => {
@@ -187,7 +197,7 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 			more();
 		}
 	}, [flame.data, level.current]);
-	// after the graph: what it has suffices for most tables, and one question at a time is kinder
+	// after the graph, which suffices for most tables; and the server gets one request at a time
 	const table = useRef("");
 	const answered = id !== "" && flame.id === `${id}${inverted}${split}`;
 	const tableTick = useRef(0);
@@ -212,7 +222,7 @@ function useGraph(state: State, query: string, by: string | null, tick: number) 
 	};
 }
 
-/** Asks for everything that the state wants to see. */
+/** Requests everything that the state needs. */
 export function useData(state: State): Data {
 	const { types, type } = useType(state);
 	const now = serverNow();
@@ -234,7 +244,8 @@ export function useData(state: State): Data {
 		useNews(graphTick, type?.last ?? 0),
 	);
 	took.current = flame.tookMs;
-	// also with the first type: a page that is opened before it, and paused, would keep a time without samples
+	// also when the first type appears: else a page that was opened before it and is paused would keep
+	// a range without samples
 	const range = useMemo(() => spanOf(state.range, serverNow()), [query, state.range, tick]);
 	const question = useMemo(
 		() => (query === "" ? null : questionOf(state, query)),

@@ -5,7 +5,7 @@ import { go, stateNow } from "./store.ts";
 
 const listeners = new Set<(file: File) => void>();
 
-/** Asks for a file. */
+/** Lets the user choose a file. */
 export function chooseFile(): void {
 	const input = document.createElement("input");
 	input.type = "file";
@@ -20,7 +20,9 @@ export function chooseFile(): void {
 	input.click();
 }
 
-/** The file that is open; whether one is held over the page; and a way to close it. */
+/**
+ * The open file; whether one is being dragged over the page; and a function that closes the file.
+ */
 export function useFile(): { file: File | null; over: boolean; close: () => void } {
 	const [file, setFile] = useState<File | null>(null);
 	const [over, setOver] = useState(false);

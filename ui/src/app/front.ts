@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The first page of a visit: the fleet where more than one host sends, else what this host does. */
+/** The first page of a visit: the fleet if more than one host sends, else the page to explore. */
 import { useEffect } from "preact/hooks";
 import { getValues } from "../api/client.ts";
 import { go, stateNow } from "./store.ts";
@@ -7,7 +7,7 @@ import { formatUrl } from "../model/url.ts";
 
 const KEY = "firn.front";
 
-/** Whether this is a visit's first page, and its address asks for nothing. */
+/** Whether this is a visit's first page, and its address has no parameters. */
 function isFront(): boolean {
 	try {
 		const seen = sessionStorage.getItem(KEY) !== null;
@@ -18,7 +18,7 @@ function isFront(): boolean {
 	}
 }
 
-/** Goes to the fleet, unless something was chosen before the answer came. */
+/** Goes to the fleet, unless the user chose something before the answer came. */
 export function useFront(): void {
 	useEffect(() => {
 		const abort = new AbortController();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** While somebody reads graph or table, newer answers to the same question wait. */
+/** While the user reads graph or table, newer answers to the same question wait. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Query } from "./use_query.ts";
 
-/** After this long without a movement nobody reads any more, in milliseconds. */
+/** After this time without a movement the user no longer reads, in milliseconds. */
 const READING_MS = 60_000;
 
 let reading = false;
@@ -20,7 +20,7 @@ function set(on: boolean): void {
 	}
 }
 
-/** Somebody points, types or opens a menu; `forever`: until stopReading() is called. */
+/** The user points, types or opens a menu; `forever`: until stopReading() is called. */
 export function keepReading(forever = false): void {
 	set(true);
 	if (!forever) {
@@ -33,7 +33,7 @@ export function stopReading(): void {
 	set(false);
 }
 
-/** Whether somebody reads, and a rendering when that changes. */
+/** Whether the user reads; renders again when that changes. */
 export function useReading(): boolean {
 	const [on, change] = useState(reading);
 	useEffect(() => {
@@ -46,8 +46,8 @@ export function useReading(): boolean {
 }
 
 /**
- * The answer to show: the one that was shown while `on` and the question is the same. A change of
- * `pass` lets the next one through.
+ * The answer to show. While `on` and the question is the same, it is the one already shown. A
+ * change of `pass` lets a newer one through.
  */
 export function useHeld<T>(query: Query<T>, on: boolean, pass: number): Query<T> {
 	const shown = useRef({ query, pass });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Instants that the chart marks: annotations, and the first samples of each further version. */
+/** Times that the chart marks: annotations, and the first samples of each new version. */
 import { useMemo } from "preact/hooks";
 import { getAnnotations, getSeries } from "../api/client.ts";
 import { type Mark, versionMarks } from "../model/marks.ts";
@@ -13,7 +13,7 @@ const VERSIONS_MAX = 20;
 /** Asks again once a minute, and when the range moves by more than a minute. */
 export function useMarks(span: Span, stepMs: number, query: string, labels: readonly string[]): Mark[] {
 	const minute = Math.floor(span.toMs / 60_000);
-	// what was noted beyond the end shows as soon as the chart gets there
+	// annotations just after the end, so that they show as soon as the chart reaches them
 	const times = { from: toApiTime(span.fromMs), to: toApiTime(span.toMs + 60_000) };
 	const width = Math.round((span.toMs - span.fromMs) / 60_000);
 	const id = query === "" ? null : JSON.stringify(["marks", width, minute]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/** One word, one colour, on the whole page and as long as it is open. */
+/** A word has the same colour on the whole page, for as long as the page is open. */
 import { useRef } from "preact/hooks";
 import type { Slots } from "../model/colour.ts";
 import { hashString } from "../model/flame.ts";
 import { assignSlots, SLOTS } from "../model/series.ts";
 
-/** The slot that a word got when it was first met. */
+/** By word: the slot that it got at its first use. */
 const book = new Map<string, number>();
 
 /** Slots for the commonest words, the commonest first: no two have the same. */

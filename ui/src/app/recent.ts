@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Selectors that this browser used lately, the latest first: `type{matchers}` each. */
+/** Selectors `type{matchers}` that this browser used recently, the latest first. */
 import { readSetting, writeSetting } from "./theme.ts";
 
 const KEY = "firn.recent";
@@ -17,7 +17,7 @@ export function recentQueries(): string[] {
 	}
 }
 
-/** Puts one that had samples on top. */
+/** Puts a selector that had samples on top. */
 export function rememberQuery(query: string): void {
 	const kept = recentQueries();
 	if (query.length <= LENGTH_MAX && kept[0] !== query) {

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Files made in the page: pictures, tables, stacks as they are seen. */
+/** Files made in the page: pictures, tables and stacks of the current view. */
 import { type Picture, csv, flameSvg, folded, ROWS_MAX, rowsOf } from "../model/svg.ts";
 import { FlameRenderer, ROW_PX } from "../view/flame_renderer.ts";
 import type { Scene } from "../view/flame_scene.ts";
 
 /** Width of pictures, in CSS pixels. */
 const WIDTH = 1600;
-/** Pixels of a picture are twice as fine, unless it would be too high for a canvas. */
+/**
+ * Pictures have two pixels for each CSS pixel, unless they would be higher than a canvas may be.
+ */
 const SIDE_MAX = 16_000;
 
-/** What there is to save, as it is seen. */
+/** The current view, to be saved. */
 export interface Seen {
 	scene: Scene;
 	picture: Picture;
@@ -17,7 +19,7 @@ export interface Seen {
 	table: readonly (readonly (string | number)[])[];
 }
 
-/** Hands a file to the person. */
+/** Lets the browser save a file. */
 function give(name: string, data: Blob): void {
 	const link = document.createElement("a");
 	link.href = URL.createObjectURL(data);
@@ -54,7 +56,7 @@ function savePng({ scene, picture }: Seen): void {
 	whole.toBlob((blob) => blob && give("firn.png", blob), "image/png");
 }
 
-/** Saves what is seen in a form. */
+/** Saves the current view in a format. */
 export function save(form: "png" | "svg" | "csv" | "folded", seen: Seen): void {
 	if (form === "png") {
 		savePng(seen);

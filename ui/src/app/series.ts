@@ -10,19 +10,19 @@ import { orderLabels } from "../model/types.ts";
 import { DEFAULTS, type State } from "../model/url.ts";
 import { useQuery } from "./use_query.ts";
 
-/** Series of the chart that have a line of their own. */
+/** The most series of the chart with a line of their own. */
 export const SERIES_MAX = 8;
-/** Points of the chart at most. */
+/** The most points of the chart. */
 const POINTS_MAX = 240;
 
-/** Series with the span they were asked for. */
+/** Series with the span for which they were requested. */
 export interface SeriesData extends SeriesAnswer {
 	span: Span;
-	/** The range of this side, where the chart has more than that; else null. */
+	/** The range of this side if the chart shows a longer one; else null. */
 	side: Span | null;
 }
 
-/** Labels of a type, and the one the chart is split by; null while nothing is known of them. */
+/** Labels of a type, and the one by which the chart is split; null while they are unknown. */
 export function useLabels(state: State, type: string): { labels: string[]; by: string | null } {
 	const minute = Math.floor(serverNow() / 60_000);
 	const query = useQuery(type ? `labels ${type}` : null, minute, (signal) =>
@@ -35,7 +35,7 @@ export function useLabels(state: State, type: string): { labels: string[]; by: s
 	return { labels, by: query.data || query.error ? (labels[0] ?? "") : null };
 }
 
-/** Use over time. */
+/** The values over time. */
 export function useSeries(
 	state: State,
 	type: ProfileType | null,

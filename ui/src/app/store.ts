@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The state of the page lives in the URL: this reads it, changes it, and tells who listens. */
+/** The page's state is in the URL. This file reads and changes it, and calls listeners. */
 import { useEffect, useState } from "preact/hooks";
 import { formatUrl, parseUrl, type State } from "../model/url.ts";
 
@@ -40,7 +40,7 @@ export function stateNow(): State {
 	return current;
 }
 
-/** The state, and a rendering whenever it changes. */
+/** The state; renders again whenever it changes. */
 export function useAppState(): State {
 	const [state, set] = useState(current);
 	useEffect(() => {

@@ -3,7 +3,7 @@
 
 const added = new Map<string, Promise<void>>();
 
-/** Adds a style sheet once, and waits until it is in force; "": none. */
+/** Adds a style sheet once, and waits until it is applied; "": none. */
 export function addStyle(address: string): Promise<void> {
 	let there = added.get(address);
 	if (address === "" || there) {

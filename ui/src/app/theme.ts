@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Dark and light: what the system says, unless the person chose. Kept in this browser. */
+/**
+ * Dark or light: the system's setting, unless the user chose. The choice is kept in this browser.
+ */
 import { useEffect, useState } from "preact/hooks";
 import type { Theme } from "../model/colour.ts";
 
-/** What was chosen. */
+/** The user's choice. */
 export type ThemeChoice = "auto" | Theme;
 
 const KEY = "firn.theme";
-/** A setting: "1" where this browser has logged in, so that it may log out. */
+/** A setting: "1" if this browser has logged in, so that the page offers to log out. */
 export const LOGGED_IN = "firn.login";
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
 
-/** Reads a setting of this browser; "" where there is none or it may not be read. */
+/** Reads a setting of this browser; "" if there is none, or reading is not allowed. */
 export function readSetting(key: string): string {
 	try {
 		return localStorage.getItem(key) ?? "";
@@ -20,7 +22,7 @@ export function readSetting(key: string): string {
 	}
 }
 
-/** Keeps a setting in this browser, where that is allowed. */
+/** Keeps a setting in this browser, if that is allowed. */
 export function writeSetting(key: string, value: string): void {
 	try {
 		localStorage.setItem(key, value);
@@ -38,7 +40,7 @@ function resolve(choice: ThemeChoice): Theme {
 	return choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
 }
 
-/** The choice, the theme in force, and a function that chooses. */
+/** The choice, the current theme, and a function that chooses. */
 export function useTheme(): [ThemeChoice, Theme, (choice: ThemeChoice) => void] {
 	const [choice, setChoice] = useState<ThemeChoice>(readChoice);
 	const [theme, setTheme] = useState<Theme>(() => resolve(choice));

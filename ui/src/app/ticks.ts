@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 /**
- * Counts up each `everyMs` while `active`, and not while the page is hidden; one that is shown again
- * counts at once when it is due.
+ * Counts up every `everyMs` while `active`, but not while the page is hidden; when it is shown
+ * again, an overdue tick comes at once.
  */
 export function useTicks(everyMs: number, active: boolean): [number, () => void] {
 	const [tick, set] = useState(0);

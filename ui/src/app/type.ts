@@ -8,12 +8,12 @@ import { joinQuery, type State } from "../model/url.ts";
 import { useTicks } from "./ticks.ts";
 import { type Query, useQuery } from "./use_query.ts";
 
-/** How often the server is asked whether it is there and has newer samples, in milliseconds. */
+/** How often the page checks that the server is up and has newer samples, in milliseconds. */
 const BEAT_MS = 5000;
-/** An answer to that which takes longer will not come, in milliseconds. */
+/** How long to wait for the answer to that check, in milliseconds. */
 const BEAT_LATE_MS = 10_000;
 
-/** The profile types: asked each second until there is one, then as a sign of life. */
+/** The profile types: requested every second until there is one, then every BEAT_MS as a check. */
 export function useTypes(): Query<ProfileType[]> {
 	const [wait, setWait] = useState(1000);
 	const [tick] = useTicks(wait, true);
@@ -23,7 +23,7 @@ export function useTypes(): Query<ProfileType[]> {
 	return types;
 }
 
-/** The types themselves, or those that the URL asks for although nothing is known of them. */
+/** The type of the URL, also if the server does not know it; else the usual one. */
 export function pickType(types: ProfileType[] | null, wanted: string): ProfileType | null {
 	if (!types || types.length === 0) {
 		return null;
@@ -37,8 +37,9 @@ export function pickType(types: ProfileType[] | null, wanted: string): ProfileTy
 }
 
 /**
- * The type that is shown, and all. A link may name labels and no type, as that of a span does: then it is the
- * usual one of those that have such samples. That is asked once, for what the page was opened with.
+ * The shown type, and all types. A link may name labels and no type, as that of a span does: then
+ * it is the usual type of those that have such samples. This is requested once, for the selector
+ * with which the page was opened.
  */
 export function useType(state: State): { types: Query<ProfileType[]>; type: ProfileType | null } {
 	const types = useTypes();

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A question to the server that is asked again when it changes. The last answer stays until the
- * next one is there, so nothing flashes; one question is on its way at a time. One that was refused
- * or lost is asked again by itself; `error` has what lasts or what asking again cannot mend.
+ * A question to the server that is sent again when it changes. The last answer stays until the next
+ * one comes, so that nothing flickers; only one request runs at a time. A request that was refused
+ * or lost is repeated; `error` has errors that last, or that repeating cannot mend.
  */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError } from "../api/client.ts";
 import { isPassing, LASTING_MS, LATE_MS, retryWait } from "../model/retry.ts";
 
-/** How a question stands. */
+/** The state of a question. */
 export interface Query<T> {
 	data: T | null;
 	/** The question that `data` answers. */
 	id: string;
-	/** What is wrong with the question, or trouble that lasts. */
+	/** An error of the question, or trouble that lasts. */
 	error: ApiError | null;
 	/** The last attempt failed and is repeated. */
 	trouble: ApiError | null;
-	/** An answer to another question is shown meanwhile, and it takes long enough to say so. */
+	/**
+	 * The answer takes so long that the page must show that it waits; `data` is of another question.
+	 */
 	slow: boolean;
-	/** When `data` came, in milliseconds since 1970 by this machine's clock. */
+	/** When `data` came, in milliseconds since 1970 by the browser's clock. */
 	atMs: number;
 	/** How long it took, in milliseconds. */
 	tookMs: number;
@@ -28,7 +30,7 @@ export interface Query<T> {
 /** How long an answer may take before the page shows that it waits, in milliseconds. */
 const SLOW_MS = 250;
 
-/** One question while it is asked, with its repetitions. */
+/** A question that is being sent, with its repetitions. */
 interface Attempt {
 	id: string;
 	busy: boolean;
@@ -83,8 +85,8 @@ async function inTime<T>(
 }
 
 /**
- * Asks `run` whenever `id` changes, and again for the same id when `tick` changes. No id: nothing
- * is asked, and the last answer is forgotten.
+ * Calls `run` whenever `id` changes, and again for the same id when `tick` changes. Without an id
+ * nothing is requested, and the last answer is dropped.
  */
 export function useQuery<T>(
 	id: string | null,

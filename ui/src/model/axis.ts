@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where the lines of a chart's axes stand. */
+/** The positions of the lines of a chart's axes. */
 import { formatClock, toLocalText } from "./time.ts";
 
 /**
@@ -28,7 +28,7 @@ const STEPS_S = [
 	604800, 1209600, 2592000,
 ];
 
-/** Instants of a time axis. */
+/** The lines of a time axis. */
 export interface TimeTicks {
 	stepMs: number;
 	/** Milliseconds since 1970. */
@@ -40,7 +40,8 @@ export function timeTicks(fromMs: number, toMs: number, count: number): TimeTick
 	const least = (toMs - fromMs) / 1000 / Math.max(1, count);
 	const stepMs = 1000 * (STEPS_S.find((s) => s >= least) ?? Math.ceil(least / 86400) * 86400);
 	const atMs: number[] = [];
-	// local midnight is where days begin; hours of days with another offset are off by it
+	// days begin at local midnight; within a day with another offset the hours are off by the
+	// difference
 	const offsetMs = new Date(fromMs).getTimezoneOffset() * 60_000;
 	const first = Math.ceil((fromMs - offsetMs) / stepMs) * stepMs + offsetMs;
 	for (let ms = first; ms <= toMs && atMs.length <= count; ms += stepMs) {
@@ -49,7 +50,7 @@ export function timeTicks(fromMs: number, toMs: number, count: number): TimeTick
 	return { stepMs, atMs };
 }
 
-/** What stands at the instants of a time axis: the clock, and the day where another one begins. */
+/** The labels of a time axis: the clock, with the day where another one begins. */
 export function timeLabels(ticks: TimeTicks): { ms: number; label: string }[] {
 	let day = "";
 	return ticks.atMs.map((ms) => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Functions and who calls whom, out of a flame graph: a function is one node wherever it stands. */
+/** A call graph made of a flame graph: all frames of a function are one node. */
 import { type Flame, Kind } from "./flame.ts";
 
 /** A function; values in the unit of the profile, a recursion counted once. */
@@ -11,7 +11,7 @@ export interface CallNode {
 	total: number;
 }
 
-/** A call; numbers of nodes. */
+/** A call, with the numbers of its nodes. */
 export interface Call {
 	from: number;
 	to: number;
@@ -21,13 +21,13 @@ export interface Call {
 export interface CallGraph {
 	nodes: CallNode[];
 	calls: Call[];
-	/** Functions and calls that are left out. */
+	/** How many functions and calls are left out. */
 	less: number;
 }
 
-/** Functions that are shown: more cannot be read. */
+/** The most functions that are shown: more could not be read. */
 export const NODES_MAX = 60;
-/** Calls below this share of the whole are left out, but for the largest of each function. */
+/** Calls below this share of the whole are left out, except the largest of each function. */
 const SHARE_MIN = 0.005;
 
 interface Sums {
@@ -35,13 +35,13 @@ interface Sums {
 	calls: Map<number, Call>;
 }
 
-/** Everything below `root`. In a graph of callers what stands below is who calls. */
+/** Sums up everything below `root`. In a graph of callers the nodes below are the callers. */
 function sumUp(f: Flame, root: number, callers: boolean): Sums {
 	const nodes = new Map<number, CallNode>();
 	const calls = new Map<number, Call>();
 	const numbers = new Map<number, number>();
 	const key = new Int32Array(f.count);
-	/** End of the outermost subtree of a function, or of a call, that is being walked. */
+	/** By function, or call: end of the outermost subtree that is being walked. */
 	const covered = new Map<number, number>();
 	const isFunction = (i: number) => i > 0 && f.kind[i] !== Kind.marker && f.strings[f.name[i]!] !== "";
 	for (let i = root; i < f.end[root]!; i++) {

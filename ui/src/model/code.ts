@@ -3,12 +3,12 @@
 
 /** A row of the listing; values in the unit of the profile. */
 export interface CodeRow {
-	/** Number of the line; of an instruction its number in the function. */
+	/** Number of the line, or of the instruction in the function. */
 	at: number;
-	/** That, or the address, for people. */
+	/** The line's number or the instruction's address, as text. */
 	label: string;
 	text: string;
-	/** A source line between instructions: it has no values of its own. */
+	/** It is a source line between instructions, without values of its own. */
 	between?: boolean;
 	self: number;
 	total: number;
@@ -17,13 +17,16 @@ export interface CodeRow {
 /** A place with values: line, self, total. */
 export type Place = readonly [at: number, self: number, total: number];
 
-/** Lines that the text of one file may have here; what is behind them is shown where it has values. */
+/** The most lines of a file that are shown; of further ones only those with values. */
 export const LINES_MAX = 200_000;
 
-/** One tab wide, as browsers show it in a listing that scrolls. */
+/** Removes the carriage return at the end. */
 const expand = (line: string) => line.replace(/\r$/, "");
 
-/** All lines of the text, or without one those that have values. Places behind its end stay as rows without text. */
+/**
+ * All lines of the text, or without a text those that have values. Places beyond its end are rows
+ * without text.
+ */
 export function codeRows(text: string | null, places: readonly Place[]): CodeRow[] {
 	const rows: CodeRow[] = [];
 	if (text !== null) {
@@ -49,7 +52,10 @@ export function codeRows(text: string | null, places: readonly Place[]): CodeRow
 	return rows;
 }
 
-/** An instruction: address in hex, text, self, total, and the innermost place where that is known. */
+/**
+ * An instruction: address in hex, text, self, total, and its innermost source line if that is
+ * known.
+ */
 export type Instruction = readonly [
 	address: string,
 	text: string,
@@ -77,18 +83,21 @@ export function instructionRows(list: readonly Instruction[], file: string, text
 	return rows;
 }
 
-/** Whether the text lacks lines that have values: another version of the file ran. */
+/** Whether lines with values are missing in the text, as another version of the file ran. */
 export function isShort(text: string | null, places: readonly Place[]): boolean {
 	const last = places[places.length - 1];
 	return text !== null && last !== undefined && last[0] > text.split("\n").length;
 }
 
-/** Lines below the one that the program gives for a function in which its name may stand: decorators, a long type. */
+/**
+ * How many lines after the one that the program gives for a function its name may be: decorators
+ * and a long type may come before it.
+ */
 const NEAR_LINES = 12;
 
 /**
- * The line where the text defines a function that the program has at another one: they are not of the same version.
- * 0 where it stands there, and where the text does not tell (made by a macro, an operator).
+ * The line where the text defines a function, if the program has it at another line, and so is of
+ * another version. 0: the line is the same, or unknown (a function made by a macro, an operator).
  */
 export function movedTo(text: string | null, name: string, line: number): number {
 	const plain = name.replace(/<[^<>]*>|\([^()]*\)/g, "").trim();
@@ -112,7 +121,7 @@ export function movedTo(text: string | null, name: string, line: number): number
 	return best;
 }
 
-/** Indexes of the rows that cost most themselves, the costliest first. */
+/** Indexes of the rows with the largest self values, in descending order. */
 export function hotRows(rows: readonly CodeRow[], count = 20): number[] {
 	const weight = (row: CodeRow) => row.self * 1e6 + row.total;
 	return rows
@@ -123,7 +132,7 @@ export function hotRows(rows: readonly CodeRow[], count = 20): number[] {
 		.map((one) => one.i);
 }
 
-/** The row to begin at: where the function begins, or else the hottest one. */
+/** The row to show first: where the function begins, else the one with the largest value. */
 export function firstRow(rows: readonly CodeRow[], functionLine: number): number {
 	const begin = functionLine > 0 ? rows.findIndex((row) => row.at >= functionLine) : -1;
 	return begin >= 0 ? begin : (hotRows(rows, 1)[0] ?? 0);

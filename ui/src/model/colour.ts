@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Colours of frames and of lines of the chart: a word (a binary, a package, a value of a label) has
- * one hue wherever it stands; the kernel is warm, markers are grey, frames without a name are pale.
- * Made in OKLCH, within lightnesses on which text can be read.
+ * the same hue everywhere; the kernel is warm, markers are grey, frames without a name are pale.
+ * Colours are made in OKLCH, with lightnesses on which text is readable.
  */
 import { type Flame, hashString, Kind } from "./flame.ts";
 import { SLOTS } from "./series.ts";
 import type { Words } from "./words.ts";
 
-/** Which of the two palettes. */
+/** One of the two palettes. */
 export type Theme = "light" | "dark";
 
 /** A colour of OKLCH: lightness 0..1, chroma, hue in degrees. */
@@ -50,7 +50,10 @@ export function toPixel(colour: Lch): number {
 	return (0xff000000 | (b << 16) | (g << 8) | r) >>> 0;
 }
 
-/** How light the tones of the palette are: of frames under text, and of lines of the chart. */
+/**
+ * Lightness and chroma of the palette's tones, for frames (with text on them) and lines of the
+ * chart.
+ */
 const TONES: Record<Theme, { frame: [number, number][]; line: number[]; lineChroma: number }> = {
 	light: { frame: [[0.91, 0.07], [0.83, 0.1], [0.755, 0.105]], line: [0.63, 0.6, 0.5], lineChroma: 0.13 },
 	dark: { frame: [[0.4, 0.075], [0.465, 0.09], [0.525, 0.09]], line: [0.76, 0.7, 0.64], lineChroma: 0.12 },
@@ -61,20 +64,20 @@ const BASE: Record<Theme, { l: number; kernel: number; step: number; grey: numbe
 };
 
 /**
- * Hue and tone of each slot: chosen so that any two, and each and the kernel, lie as far apart as
- * can be in both themes.
+ * Hue and tone of each slot, chosen so that the distances among them and to the kernel's colour are
+ * as large as possible in both themes.
  */
 const PALETTE: readonly [hue: number, tone: number][] = [
 	[215, 0], [145, 2], [325, 2], [230, 2], [125, 0], [340, 0],
 	[105, 2], [275, 2], [10, 1], [165, 1], [300, 1], [180, 2],
 ];
 
-/** Which word has which slot; a word that is not in it is rare and gets a pale colour. */
+/** The slot of each word; words that are not in it are rare and get a pale colour. */
 export type Slots = ReadonlyMap<string, number>;
 
 const NO_SLOTS: Slots = new Map();
 
-/** Hue in degrees: kernel code 48..68, which nothing else comes near. */
+/** Hue in degrees: 48..68 for kernel code, and no other is near to that. */
 export function hueOf(word: string, kernel: boolean, slots: Slots = NO_SLOTS): number {
 	const hash = hashString(word);
 	return kernel ? 48 + (hash % 21) : PALETTE[slots.get(word) ?? hash % SLOTS]![0];
@@ -97,10 +100,10 @@ export function wordColour(word: string, kernel: boolean, theme: Theme, slots = 
 	return { l, c, h };
 }
 
-/** Shades of one binary, so that neighbours can be told apart. */
+/** Number of shades of one binary, so that neighbours can be distinguished. */
 export const SHADES = 3;
 
-/** How much colour is left of a frame without a name. */
+/** Factor of the chroma of frames without a name. */
 const PALE = 0.3;
 
 /** Colour of a frame. `shade` is 0..SHADES-1. */
@@ -120,7 +123,9 @@ export function frameColour(
 	return { l: l + away * BASE[theme].step, c: named ? c : c * PALE, h };
 }
 
-/** Colour of a line of the chart: the hue of its slot, strong enough to be a line; below 0: the rest. */
+/**
+ * Colour of a line of the chart: the hue of its slot, with enough contrast; slot below 0: the rest.
+ */
 export function lineColour(slot: number, theme: Theme): string {
 	if (slot < 0) {
 		return toHex({ l: theme === "light" ? 0.62 : 0.6, c: 0.008, h: 250 });
@@ -141,7 +146,7 @@ function dimmed(colour: Lch, theme: Theme): Lch {
 		: { l: 0.27, c: colour.c * 0.18, h: colour.h };
 }
 
-/** Whether a name stands for an address: "binary+0x1f". */
+/** Whether a name is an address: "binary+0x1f". */
 export function isAddress(name: string): boolean {
 	return /\+0x[0-9a-f]+$/.test(name);
 }

@@ -11,10 +11,10 @@ export interface DiffRow {
 	binary: string;
 	file: string;
 	kind: string;
-	/** This side and the base, as they are. */
+	/** Values of this side and of the base, not scaled. */
 	a: number;
 	b: number;
-	/** This side less the base: of shares a share, else in the unit. */
+	/** This side less the base: a share, or an absolute comparison's value in the unit. */
 	change: number;
 	verdict: number;
 }

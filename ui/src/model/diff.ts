@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Two flame graphs as one: each node has its values on this side and in the base. A node is as wide as
- * the mean of both, so that what is new and what is gone are both seen.
+ * Two flame graphs as one: each node has its values on this side and in the base. The width of a
+ * node is the mean of both, so that new and vanished nodes are both visible.
  */
 import { buildFlame, type Flame, type FlameColumns } from "./flame.ts";
 
-/** One side: its graph, which may be about a part, and what the whole has. */
+/** One side: its graph, which may be a part, and the values of the whole. */
 export interface Side {
 	flame: Flame;
 	total: number;
-	/** That were taken; null where the values do not say. */
+	/** Number of samples; null: it cannot be computed. */
 	samples: number | null;
 }
 
 /** A graph of two sides; columns by node. Pairs are [this side, base]. */
 export interface Diff {
-	/** Its values are widths, of no unit. */
+	/** Its values are widths without a unit. */
 	flame: Flame;
 	value: readonly [Float64Array, Float64Array];
 	self: readonly [Float64Array, Float64Array];
 	total: readonly [number, number];
 	samples: readonly [number | null, number | null];
-	/** Multiplies values of the base: 1, or what makes both totals equal. */
+	/** Factor for values of the base: 1, or the one that makes both totals equal. */
 	scale: number;
 	absolute: boolean;
 }
 
-/** Numbers functions of two graphs alike: by name, binary, and whether they were inlined. */
+/** Gives functions of two graphs common numbers, by name, binary, and whether they were inlined. */
 function numberBoth(a: Flame, b: Flame) {
 	const strings = [...a.strings];
 	const ids = new Map(strings.map((s, i) => [s, i]));
@@ -54,7 +54,7 @@ function numberBoth(a: Flame, b: Flame) {
 	return { strings, ids: [idsOfA, idsOfB] as const, functions, count: numbers.size };
 }
 
-/** The nodes of both in one tree, in the order of discovery. */
+/** Joins the nodes of both into one tree, in the order of discovery. */
 function joinTrees(sides: readonly [Flame, Flame], names: ReturnType<typeof numberBoth>) {
 	const parent = [0];
 	const side = [0];
@@ -98,7 +98,7 @@ function depthFirst(parent: readonly number[], width: Float64Array): number[] {
 	return order;
 }
 
-/** Puts two graphs together. */
+/** Joins two graphs. */
 export function diffFlames(a: Side, b: Side, absolute: boolean): Diff {
 	const sides = [a.flame, b.flame] as const;
 	const names = numberBoth(...sides);

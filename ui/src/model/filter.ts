@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Filters: what of a graph is kept, whatever shows it. A test is written as in the search box (text,
- * "whole name", /expression/). And groups: frames of the same binary, file or runtime become one.
+ * Filters choose the part of a graph that all views show. A test is written as in the search box
+ * (text, "whole name", /expression/). Groups join frames of the same binary, file or runtime.
  */
 import { buildFlame, type Flame, Kind } from "./flame.ts";
 import { kindName } from "./kinds.ts";
@@ -10,7 +10,7 @@ import { compileSearch, type Matcher } from "./search.ts";
 /** What happens to stacks or frames that match. */
 export const OPS = ["only", "drop", "hide"] as const;
 export type Op = (typeof OPS)[number];
-/** What of a frame is looked at. */
+/** The property of a frame that is tested. */
 export const FIELDS = ["name", "binary", "file", "runtime"] as const;
 export type FilterField = (typeof FIELDS)[number];
 
@@ -21,33 +21,35 @@ export interface Filter {
 	text: string;
 }
 
-/** What a bar of the graph is; of "label": a function, below the values of the chart's label. */
+/**
+ * What a bar of the graph stands for; "label": a function, below the values of the chart's label.
+ */
 export const GROUPS = ["function", "binary", "file", "runtime", "label"] as const;
 export type Group = (typeof GROUPS)[number];
 
-/** More filters than anybody reads. */
+/** The most filters. */
 export const FILTERS_MAX = 16;
 
-/** "only:name:malloc", as it stands in the URL; null for what makes no sense. */
+/** Parses a filter of the URL, like "only:name:malloc"; null: it is malformed. */
 export function parseFilter(text: string): Filter | null {
 	const [, op, field, rest] = /^(\w+):(\w+):(.+)$/s.exec(text) ?? [];
 	const known = OPS.includes(op as Op) && FIELDS.includes(field as FilterField);
 	return known ? { op: op as Op, field: field as FilterField, text: rest! } : null;
 }
 
-/** The filter as it stands in the URL. */
+/** The filter's text in the URL. */
 export function formatFilter(f: Filter): string {
 	return `${f.op}:${f.field}:${f.text}`;
 }
 
-/** What is wrong with the text of a filter, or "". */
+/** The error in the text of a filter, or "". */
 export function filterProblem(text: string): string {
 	return text.trim() === "" ? "empty" : compileSearch(text).error;
 }
 
-/** 1 for each node that a filter is about; null where its text is no test. */
+/** A test whether a node matches a filter; null: the filter's text is not valid. */
 export function hitsOf(f: Flame, filter: Filter): ((node: number) => boolean) | null {
-	// "binary:" in front of a text is for the search box
+	// a prefix like "binary:" is only for the search box
 	const matcher: Matcher | null = compileSearch(filter.text).matcher;
 	if (!matcher) {
 		return null;
@@ -61,7 +63,7 @@ export function hitsOf(f: Flame, filter: Filter): ((node: number) => boolean) | 
 	return (node) => texts[column[node]!] === 1;
 }
 
-/** The word that frames of a group have in common: "" for none, which then is a frame of its own. */
+/** The word of a frame's group; "": none, the frame is not grouped. */
 function wordsOf(f: Flame, group: Group): (node: number) => string {
 	if (group === "runtime") {
 		return (node) => kindName(f.kind[node]!);
@@ -84,7 +86,7 @@ interface Grown {
 	rest: number[];
 }
 
-/** Numbers for what makes a node one, and the number of its text. */
+/** Gives each node the number of its identity and of its text. */
 export function identities(f: Flame, group: Group) {
 	const strings = [...f.strings];
 	const numbers = new Map<string | number, number>();
@@ -120,7 +122,7 @@ export function identities(f: Flame, group: Group) {
 	return { id, name, strings, count: numbers.size + 1 };
 }
 
-/** Depth-first, children by descending value; what has none is left out. */
+/** Makes a graph: depth-first, children by descending value; nodes without a value are left out. */
 function arrange(f: Flame, grown: Grown, strings: string[], group: Group, exact: boolean): Flame {
 	const { parent, like, self, rest } = grown;
 	const value = self.map((v, i) => v + rest[i]!);
@@ -170,9 +172,9 @@ function arrange(f: Flame, grown: Grown, strings: string[], group: Group, exact:
 	});
 }
 
-/** The graph through filters, its frames grouped; the same graph where there is nothing to do. */
+/** The graph after filters, with its frames grouped; the same graph if there is nothing to do. */
 export function transform(f: Flame, filters: readonly Filter[], wanted: Group): Flame {
-	// the values of a label come with the graph
+	// values of a label are nodes in the server's graph
 	const group = wanted === "label" ? "function" : wanted;
 	const tests = filters
 		.slice(0, FILTERS_MAX)
@@ -185,7 +187,7 @@ export function transform(f: Flame, filters: readonly Filter[], wanted: Group): 
 	const grown: Grown = { parent: [0], like: [0], name: [f.name[0]!], self: [0], rest: [0] };
 	const found = new Map<number, number>();
 	const place = new Int32Array(f.count);
-	/** One bit for each `only` that the stack has met so far; -1: a stack that is dropped. */
+	/** By node: a bit for each `only` that the stack has matched so far; -1: the stack is dropped. */
 	const met = new Int32Array(f.count);
 	const onlies = tests.filter((t) => t.op === "only");
 	const all = (1 << onlies.length) - 1;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A flame graph as columns of typed arrays, in depth-first order: a node's first child follows it
- * at once, `end` is one past its subtree. Everything else here is derived from that order.
+ * A flame graph as columns of typed arrays, in depth-first order: a node's first child comes
+ * directly after it, and `end` is one past its subtree. Other columns are derived from that order.
  */
 
-/** Frame kinds as the API numbers them. */
+/** The API's numbers of frame kinds. */
 export const Kind = { unknown: 0, native: 1, kernel: 2, python: 3, marker: 15 } as const;
 
 /** A flame graph. Values are integers in `unit`; node 0 is the root. */
@@ -12,10 +12,9 @@ export interface Flame {
 	unit: string;
 	/** Value of the root. */
 	total: number;
-	/** Value of frames that were too small to send. */
+	/** Value of the frames that were too small to be sent. */
 	trimmed: number;
-	/** Samples that were summed. */
-	/** That were taken, of what is shown; null where the values do not say. */
+	/** Number of samples of the shown values; null: it cannot be computed. */
 	samples: number | null;
 	/** Locations whose symbols are still being read. */
 	pending: number;
@@ -115,7 +114,7 @@ export function emptyFlame(unit: string): Flame {
 	});
 }
 
-/** Name of a node for people; the root is "all". */
+/** The shown name of a node; the root is "all". */
 export function nodeName(f: Flame, node: number): string {
 	return f.strings[f.name[node]!] || (node === 0 ? "all" : "(no name)");
 }
@@ -198,8 +197,8 @@ function keysOf(f: Flame): [Uint32Array, Uint32Array] {
 }
 
 /**
- * A short name of the path from the root to `node`, the same in every graph that has this path;
- * "" for the root. For the URL.
+ * A short key for the path from the root to `node`, for the URL. It is the same in every graph with
+ * this path; "" for the root.
  */
 export function nodeKey(f: Flame, node: number): string {
 	if (node <= 0) {
@@ -209,7 +208,7 @@ export function nodeKey(f: Flame, node: number): string {
 	return `${a[node]!.toString(36)}-${b[node]!.toString(36)}`;
 }
 
-/** The node with this key, or -1 where the graph has no such path. */
+/** The node with this key; -1: the graph has no such path. */
 export function findKey(f: Flame, key: string): number {
 	if (key === "") {
 		return 0;

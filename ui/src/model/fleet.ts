@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Services, and the code that lacks its names: what the tables of the pages say. */
+/** The tables of services, and of code without names. */
 import { isAddress } from "./colour.ts";
 import type { ApiSeries } from "./series.ts";
 import type { Row } from "./table.ts";
 
-/** A value of a label, with its use over a range and over as long a time before it. */
+/** A value of a label, with its sums over a range and over the time of the same length before. */
 export interface Service {
 	value: string;
 	/** The rest of the series, beyond the limit. */
 	other: boolean;
 	sum: number;
 	before: number;
-	/** Of the range, by step. */
+	/** Values of the range, by step. */
 	points: number[];
 }
 
-/** Sums each series before and from `beginMs` on; the largest first. Steps of `stepMs` up to `endMs`. */
+/**
+ * Sums each series before `beginMs`, and from there to `endMs` in steps of `stepMs`; the largest
+ * first.
+ */
 export function servicesOf(
 	series: readonly ApiSeries[],
 	label: string,
@@ -44,7 +47,10 @@ export function servicesOf(
 		.sort((a, b) => Number(a.other) - Number(b.other) || b.sum - a.sum);
 }
 
-/** The last `known` points as a line in a box of 100 × 24, for an SVG: before them nothing was recorded. */
+/**
+ * The last `known` points as a line in a box of 100 × 24, for an SVG; before them nothing was
+ * recorded.
+ */
 export function sparkline(points: readonly number[], known = points.length): string {
 	const max = points.reduce((a, b) => Math.max(a, b), 0) || 1;
 	const step = points.length > 1 ? 100 / (points.length - 1) : 0;
@@ -65,7 +71,7 @@ export interface Unnamed {
 	functions: number;
 }
 
-/** Binaries with functions that lack their names, by what they cost. */
+/** Binaries that have functions without names, the largest value first. */
 export function unnamedOf(rows: readonly Row[]): Unnamed[] {
 	const found = new Map<string, Unnamed>();
 	for (const row of rows) {

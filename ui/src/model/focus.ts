@@ -18,9 +18,9 @@ function sibling(f: Flame, node: number, step: number): number {
 }
 
 /**
- * Where an arrow key leads: down to the largest callee, up to the caller, left and right to its
- * other callees; Home is the root. -1: this key leads nowhere. Without a focus so far, the first
- * arrow only shows where it is.
+ * The node to which a key moves the focus: down to the largest callee, up to the caller, left and
+ * right to the caller's other callees, Home to the root. -1: the key does nothing. Without a focus,
+ * the first key only shows the current node.
  */
 export function nextFocus(f: Flame, node: number, key: string, hasFocus: boolean): number {
 	const keys = ["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "Home"];

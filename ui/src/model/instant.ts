@@ -6,7 +6,7 @@
 
 const UNIT_MS: Record<string, number> = { s: 1e3, m: 60e3, h: 3600e3, d: 86400e3, w: 604800e3 };
 
-/** 9999-12-31T23:59:59Z: later ones are no times. */
+/** 9999-12-31T23:59:59Z: later times are not accepted. */
 const MS_MAX = 253_402_300_799_000;
 
 /** "15m" or "1h30m" in milliseconds; NaN for anything else. */
@@ -81,7 +81,9 @@ function parseNow(text: string, nowMs: number, isEnd: boolean): number {
 	return ms;
 }
 
-/** Unix time: what has more digits than seconds have is milliseconds, microseconds, nanoseconds. */
+/**
+ * Unix time in seconds; a number with more digits is in milliseconds, microseconds or nanoseconds.
+ */
 function parseUnix(text: string): number {
 	const n = Number.parseFloat(text);
 	const digits = text.replace(/\..*/, "").replace(/^0+/, "").length;
@@ -89,7 +91,7 @@ function parseUnix(text: string): number {
 }
 
 /**
- * An end of a range as an instant, in milliseconds since 1970; NaN where it is none.
+ * An end of a range in milliseconds since 1970; NaN: it is malformed.
  * @param isEnd the later end: "now/d" is then the end of the day, or now.
  */
 export function parseInstant(text: string, nowMs: number, isEnd = false): number {

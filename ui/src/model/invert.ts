@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A graph turned around. No node is looked up by its name: the stacks that end in a node lie side by side, and a
- * node is expanded by sorting its stacks by their next caller. So each stack is touched once a caller, and the
- * value of a node is known as it is made.
+ * Inverts a graph. No node is looked up by its name: the stacks of a node are consecutive, and a
+ * node is expanded by sorting its stacks by their next caller. So each stack is visited once for
+ * each caller, and the value of a node is known when it is made.
  */
 import { buildFlame, type Flame } from "./flame.ts";
 import { NODES_MAX } from "./stacks.ts";
 
-/** Functions of a graph by number, and for each the first node that has it. */
+/** Numbers the functions of a graph; for each, the first node that has it. */
 function functionsOf(f: Flame): { of: Int32Array; like: number[] } {
 	const named = new Map<number, number>();
 	const found = new Map<number, number>();
@@ -32,25 +32,27 @@ function functionsOf(f: Flame): { of: Int32Array; like: number[] } {
 	return { of, like };
 }
 
-/** The nodes of the graph that is made, and what of them is still to be expanded. */
+/** The nodes of the new graph, and the stacks that are still to be expanded. */
 class Inverted {
 	count = 1;
 	readonly parent: Int32Array;
 	readonly fn: Int32Array;
 	readonly value: Float64Array;
 	readonly self: Float64Array;
-	/** Its children: the most expensive one, and of each the next. 0: none. */
+	/** By node: its child of largest value, and its next sibling. 0: none. */
 	readonly first: Int32Array;
 	readonly next: Int32Array;
 	trimmed = 0;
-	/** Its stacks: a range of `stacks`. */
+	/** By node: its stacks, a range of `stacks`. */
 	private readonly low: Int32Array;
 	private readonly high: Int32Array;
-	/** Nodes that had values of their own, and the caller of each that comes next; 0 at its end. */
+	/**
+	 * Nodes of the old graph with values of their own, and the next caller of each; 0: no further one.
+	 */
 	private readonly stacks: Int32Array;
 	private readonly caller: Int32Array;
 	private readonly moved: Int32Array;
-	/** The child of the node at work that has a function, or 0. */
+	/** By function: the child of the current node, or 0. */
 	private readonly child: Int32Array;
 	private readonly f: Flame;
 	private readonly of: Int32Array;
@@ -110,7 +112,7 @@ class Inverted {
 		}
 	}
 
-	/** The rest of the only stack of a node, at once: most nodes have no other. */
+	/** Expands the only stack of a node to its end: most nodes have only one. */
 	private chain(node: number): void {
 		const { parent } = this.f;
 		const stack = this.stacks[this.low[node]!]!;
@@ -126,7 +128,7 @@ class Inverted {
 		this.self[node] = value;
 	}
 
-	/** Where not all have room: always the node of the largest value, by a heap. */
+	/** If there is no room for all nodes: expands the node of the largest value next, by a heap. */
 	private expandDearest(): void {
 		const { value } = this;
 		const heap: number[] = [];
@@ -162,7 +164,10 @@ class Inverted {
 		}
 	}
 
-	/** Makes the children of a node, those of the largest value first; what has no room is `trimmed`. */
+	/**
+	 * Makes the children of a node, the largest value first; the value of children without room is
+	 * added to `trimmed`.
+	 */
 	private expand(node: number, made: (child: number) => void): void {
 		const { f, of, stacks, caller, child, value, low, high } = this;
 		const from = low[node]!;
@@ -202,7 +207,7 @@ class Inverted {
 		}
 	}
 
-	/** Gives each child its stacks, side by side. */
+	/** Gives each child its stacks, as a consecutive range. */
 	private share(node: number, kids: readonly number[]): void {
 		const { of, stacks, caller, child, moved, low, high } = this;
 		const from = low[node]!;
@@ -258,8 +263,8 @@ class Inverted {
 }
 
 /**
- * The graph turned around: each function that ran, and below it its callers. Beyond `nodesMax` nodes callers
- * of what costs least are left out, and their value is `trimmed`.
+ * The inverted graph: each function that ran, and below it its callers. Beyond `nodesMax` nodes,
+ * callers of the smallest nodes are left out, and their value is added to `trimmed`.
  */
 export function invertFlame(f: Flame, nodesMax = NODES_MAX): Flame {
 	const { of, like } = functionsOf(f);

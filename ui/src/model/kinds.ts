@@ -21,15 +21,15 @@ const KINDS = [
 	"Lua",
 ];
 
-/** As the API writes them in tables. */
+/** The API's names in tables. */
 const API_NAMES = ",native,kernel,cpython,jvm,v8js,ruby,php,perl,dotnet,beam,go,rust,luajit,jit,marker,lua".split(",");
 
-/** The runtime that the API calls so, in words. */
+/** The shown name of a runtime, from the API's name. */
 export function kindOfName(name: string): string {
 	return kindName(API_NAMES.indexOf(name));
 }
 
-/** The runtime of a kind in words: "kernel", "Python"; "" where it is not known. */
+/** The shown name of a kind's runtime: "kernel", "Python"; "": unknown. */
 export function kindName(kind: number): string {
 	return KINDS[kind] ?? "";
 }

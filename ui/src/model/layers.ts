@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Places of nodes in layers, so that calls go down (after Sugiyama): calls that close a circle are left
- * out first; a node stands one layer below its lowest caller; a long call gets a place in each layer that
- * it passes; layers are ordered by the middle of their neighbours, up and down a few times.
+ * Places nodes in layers, so that calls go down (after Sugiyama): calls that close a circle are
+ * left out first; a node is one layer below its lowest caller; a long call gets a place in each
+ * layer that it passes; layers are ordered by the mean position of their neighbours, up and down a
+ * few times.
  */
 
 export interface Link {
@@ -10,12 +11,12 @@ export interface Link {
 	to: number;
 }
 
-/** In units: the caller of layout() multiplies by its own sizes. */
+/** Positions, in units that the caller of layout() multiplies by its own sizes. */
 export interface Layout {
-	/** Of each node: its layer, and its place in it. */
+	/** By node: its layer, and its place in the layer. */
 	layer: number[];
 	x: number[];
-	/** Of each link: the places it passes between its ends, one a layer. */
+	/** By link: the places that it passes between its ends, one in each layer. */
 	bends: { layer: number; x: number }[][];
 	layers: number;
 	/** The widest layer. */
@@ -23,10 +24,10 @@ export interface Layout {
 }
 
 const SWEEPS = 6;
-/** Room of a link that passes a layer, where a node's is 1. */
+/** Width of a link that passes a layer; a node's is 1. */
 const BEND_WIDTH = 0.25;
 
-/** Links that go back to a node on the way from which they come. */
+/** Links back to a node from which their begin is reached. */
 function backward(count: number, links: readonly Link[]): Set<number> {
 	const out: number[][] = Array.from({ length: count }, () => []);
 	links.forEach((link, i) => out[link.from]!.push(i));
@@ -54,7 +55,7 @@ function backward(count: number, links: readonly Link[]): Set<number> {
 
 function layersOf(count: number, links: readonly Link[], back: Set<number>): number[] {
 	const layer = new Array<number>(count).fill(0);
-	// at most as many rounds as the longest way has nodes
+	// at most as many rounds as the longest path has nodes
 	for (let changed = true, rounds = 0; changed && rounds <= count; rounds++) {
 		changed = false;
 		links.forEach(({ from, to }, i) => {
@@ -67,7 +68,7 @@ function layersOf(count: number, links: readonly Link[], back: Set<number>): num
 	return layer;
 }
 
-/** Nodes of `count` numbers, the earlier ones first where nothing else decides. */
+/** Lays out `count` nodes; earlier ones come first if nothing else decides. */
 export function layout(count: number, links: readonly Link[]): Layout {
 	const back = backward(count, links);
 	const layer = layersOf(count, links, back);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Which frames of a flame graph are seen in a window, and where. The cost is that of the frames
- * that are seen: siblings come by descending value, so the first one that is too narrow ends its
- * row, and its whole subtree is stepped over.
+ * Finds the frames of a flame graph that are visible in a window, and their positions. The cost
+ * depends only on the visible frames: siblings come by descending value, so the first one that is
+ * too narrow ends its row, and subtrees are skipped.
  */
 import type { Flame } from "./flame.ts";
 
@@ -22,7 +22,7 @@ export const NARROWEST_PX = 0.5;
 /** Frames narrower than this have no name in them, in CSS pixels: in the graph, the chart over time and the picture. */
 export const NAMED_PX = 26;
 
-/** Visible rectangles; the first `count` entries hold. Reused from call to call. */
+/** Visible rectangles; the first `count` entries are valid. It is reused for each call. */
 export interface Layout {
 	count: number;
 	/** Node, or -1 - parent for a run of frames that are too narrow to be drawn. */
@@ -64,7 +64,7 @@ function put(l: Layout, node: number, depth: number, left: number, right: number
 	l.right[i] = right;
 }
 
-/** Fills `out` with what is seen of `f` through `w`. */
+/** Fills `out` with the rectangles of `f` that are visible in `w`. */
 export function layoutFrames(f: Flame, w: Window, out: Layout): void {
 	out.count = 0;
 	const span = w.x1 - w.x0;

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Files that are opened in the page: pprof (github.com/google/pprof, proto/profile.proto), speedscope
- * (its file-format-schema), folded stacks, and the text of `perf script`. They are read here and sent
- * nowhere. What is wrong with a file is an Error with a sentence.
+ * Files that are opened in the page: pprof (github.com/google/pprof, proto/profile.proto),
+ * speedscope (its file-format-schema), folded stacks, and the text of `perf script`. They are read
+ * here and sent nowhere. A bad file throws an Error with a message.
  */
 import { type Flame, Kind } from "./flame.ts";
 import { parsePprof } from "./local_pprof.ts";
 import { Frames, Tree } from "./stacks.ts";
 import type { Span } from "./time.ts";
 
-/** Bytes of a file, after decompression. */
+/** The most bytes of a file after decompression. */
 export const FILE_BYTES_MAX = 512 * 1024 * 1024;
 
 /** One way to look at a file: a type of samples, a thread. */
 export interface View {
 	name: string;
 	flame: Flame;
-	/** What the file says of itself, where its form has room for it. */
+	/** Comments in the file, if its format has any. */
 	comments?: readonly string[];
 	/** When it was taken. */
 	span?: Span | undefined;
@@ -27,7 +27,7 @@ const KERNEL = /^\[(kernel|guest\.kernel|unknown\.kernel)|^\[.*\]$|vmlinux/;
 /** "main+0x1f" without the offset. */
 const plain = (name: string) => name.replace(/\+0x[0-9a-f]+$/, "");
 
-/** "root;…;leaf value" a line. */
+/** Lines like "root;…;leaf value". */
 function parseFolded(text: string): View[] {
 	const frames = new Frames();
 	const tree = new Tree(frames.all);
@@ -169,7 +169,7 @@ async function gunzip(bytes: Uint8Array): Promise<Uint8Array> {
 	return out;
 }
 
-/** Reads a file, whichever of the forms it has; views without samples are left out. */
+/** Reads a file of any of these formats; views without samples are left out. */
 export async function parseFile(data: Uint8Array): Promise<View[]> {
 	const bytes = data[0] === 0x1f && data[1] === 0x8b ? await gunzip(data) : data;
 	const head = new TextDecoder().decode(bytes.subarray(0, 4096));

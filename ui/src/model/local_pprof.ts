@@ -4,10 +4,10 @@ import { Kind } from "./flame.ts";
 import type { View } from "./local.ts";
 import { Frames, Tree } from "./stacks.ts";
 
-/** Frames of one stack. */
+/** The most frames of one stack. */
 const STACK_MAX = 10_000;
 
-/** The last instant that a Date has, in milliseconds since 1970. */
+/** The latest time of a Date, in milliseconds since 1970. */
 const TIME_MAX_MS = 8.64e15;
 
 /** A bounded reader over one message. */
@@ -15,7 +15,7 @@ class Message {
 	private at: number;
 	private readonly end: number;
 	private readonly bytes: Uint8Array;
-	/** Of the field that next() found. */
+	/** Number and wire type of the field that next() found. */
 	field = 0;
 	wire = 0;
 
@@ -87,7 +87,7 @@ class Message {
 		return new TextDecoder().decode(this.bytes.subarray(this.at, this.end));
 	}
 
-	/** Steps over the field. */
+	/** Skips the field. */
 	skip(): void {
 		if (this.wire === 0) {
 			this.varint();
@@ -116,7 +116,7 @@ class Message {
 	}
 }
 
-/** The numbers of a message by their fields; others are stepped over. */
+/** The numbers of a message by their fields; other fields are skipped. */
 function fields(m: Message): Record<number, number> {
 	const out: Record<number, number> = {};
 	while (m.next()) {
@@ -219,7 +219,7 @@ export function parsePprof(bytes: Uint8Array): View[] {
 	const views = types.map((type, k) => {
 		const tree = new Tree(frames.all);
 		for (const { stack, values } of samples) {
-			// negative numbers are written as very large ones: differences are no graph
+			// negative numbers are encoded as very large ones: a difference cannot be a graph
 			const value = values[k] ?? 0;
 			if (value > 0 && value < 2 ** 63) {
 				tree.addStack(outermostFirst(stack, framesOf), value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A look at a part of the width of a graph, by the wheel. */
+/** Magnifies a part of the width of a graph by the wheel. */
 
 /** Shares of the width, 0..1. */
 export interface Part {
@@ -20,8 +20,9 @@ function within(from: number, width: number): Part {
 }
 
 /**
- * What a turn of the wheel at `x` (0..1 of what is seen) makes of a part; null: it is not meant. With
- * Ctrl (a pinch on a touchpad) it magnifies what is below the pointer, sideways or with Shift it moves.
+ * The visible part after a turn of the wheel at `x` (0..1 of the visible width); null: the turn is
+ * not for the graph. With Ctrl (a pinch on a touchpad) it magnifies at the pointer; sideways or
+ * with Shift it moves.
  */
 export function magnify(
 	part: Part,

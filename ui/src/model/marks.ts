@@ -2,13 +2,13 @@
 /** Instants that the chart marks. */
 import type { ApiSeries } from "./series.ts";
 
-/** An instant, in milliseconds since 1970, and what was then. */
+/** A time, in milliseconds since 1970, and what happened then. */
 export interface Mark {
 	ms: number;
 	text: string;
 }
 
-/** Where a version begins: its first step, unless it was there from the beginning. */
+/** The begins of versions: the first step of each that is not there from the start. */
 export function versionMarks(answer: { series: readonly ApiSeries[]; step: number }, fromMs: number): Mark[] {
 	const marks: Mark[] = [];
 	for (const one of answer.series) {

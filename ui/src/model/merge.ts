@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** New graphs out of a graph: everything a function calls, and everything that calls it. */
+/** Makes new graphs of a graph: everything that a function calls, and everything that calls it. */
 import { buildFlame, type Flame, type FlameColumns } from "./flame.ts";
 
 /** Gives each node the number of its function: name, binary, and whether it was inlined. */
@@ -21,7 +21,7 @@ function numberFunctions(f: Flame): Int32Array {
 /** A graph while it grows: nodes in the order of discovery. */
 class Trie {
 	parent: number[] = [0];
-	/** The node of the source graph this one looks like. */
+	/** By node: the source node from which it was made. */
 	like: number[];
 	self: number[] = [0];
 	value: number[] = [0];
@@ -106,7 +106,7 @@ class Trie {
 	}
 }
 
-/** The nodes of a function that are in no other node of the same function. */
+/** The outermost nodes of a function. */
 export function outermost(f: Flame, name: string): number[] {
 	const id = f.strings.indexOf(name);
 	const nodes: number[] = [];
@@ -124,7 +124,7 @@ export function outermost(f: Flame, name: string): number[] {
 	return nodes;
 }
 
-/** Everything the function calls, from wherever it was called; null where it does not occur. */
+/** Everything that the function calls, whoever calls it; null: it does not occur. */
 export function calleesOf(f: Flame, name: string): Flame | null {
 	const nodes = outermost(f, name);
 	if (nodes.length === 0) {
@@ -143,7 +143,7 @@ export function calleesOf(f: Flame, name: string): Flame | null {
 	return trie.build();
 }
 
-/** Everything that leads to the function, callers below; null where it does not occur. */
+/** Everything that calls the function, with callers below; null: it does not occur. */
 export function callersOf(f: Flame, name: string): Flame | null {
 	const nodes = outermost(f, name);
 	if (nodes.length === 0) {

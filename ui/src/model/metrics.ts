@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The server's own figures, as /metrics writes them: `name{label="value"} number`. */
+/** The server's own metrics, as /metrics writes them: `name{label="value"} number`. */
 
-/** One figure. */
+/** One metric. */
 export interface Metric {
 	name: string;
 	labels: Record<string, string>;
 	value: number;
 }
 
-/** Lines that are looked at. */
+/** The most lines that are read. */
 const LINES_MAX = 20_000;
 
-/** Reads the text; a line that is none is left out. */
+/** Parses the text; malformed lines are skipped. */
 export function parseMetrics(text: string): Metric[] {
 	const found: Metric[] = [];
 	for (const line of text.split("\n").slice(0, LINES_MAX)) {
@@ -28,7 +28,7 @@ export function parseMetrics(text: string): Metric[] {
 	return found;
 }
 
-/** Answers about figures; what is not there is 0. */
+/** Looks up metrics; missing ones are 0. */
 export class Metrics {
 	readonly atMs: number;
 	private readonly all: Metric[];
@@ -42,12 +42,12 @@ export class Metrics {
 		return this.all.some((m) => m.name === name);
 	}
 
-	/** The sum of a figure over its labels. */
+	/** The sum of a metric over its labels. */
 	sum(name: string): number {
 		return this.all.reduce((sum, m) => (m.name === name ? sum + m.value : sum), 0);
 	}
 
-	/** The parts of a figure that are not 0, by the text of their label, the largest first. */
+	/** The values of a metric that are not 0, by a label, the largest first. */
 	by(name: string, label: string): { text: string; value: number }[] {
 		return this.all
 			.filter((m) => m.name === name && m.value > 0)

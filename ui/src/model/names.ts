@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Names of functions in little room: what is cut is what says least. */
+/** Shortens names of functions, beginning with the least useful parts. */
 
-/** Cuts a text to at most `room` characters; a cut one ends in "…". */
+/** Cuts a text to at most `room` characters; if it was cut, it ends with "…". */
 export function fitText(text: string, room: number): string {
 	if (text.length <= room) {
 		return text;
@@ -9,9 +9,12 @@ export function fitText(text: string, room: number): string {
 	return room < 2 ? "" : `${text.slice(0, room - 1)}…`;
 }
 
-/** A place in a file of which no function is known: "libc.so.6+0x1234". Its dots are the file's. */
+/**
+ * A place in a file without a known function: "libc.so.6+0x1234". Its dots belong to the file's
+ * name.
+ */
 const PLACE = /^(?:.*\/)?([^/]+)(\+0x[0-9a-f]+)$/i;
-/** With less room than this for the file, the offset goes. */
+/** With less room than this for the file, the offset is left out. */
 const FILE_MIN = 6;
 
 /** File and offset of a name that is a place in a file; else null. */
@@ -20,7 +23,7 @@ export function placeOf(name: string): { file: string; offset: string } | null {
 	return file && offset ? { file, offset } : null;
 }
 
-/** A place keeps the begin of its file and its offset, or the file alone. */
+/** Shortens a place: it keeps the begin of the file's name and the offset, or only the file. */
 function fitPlace(file: string, offset: string, room: number): string {
 	if (file.length + offset.length <= room) {
 		return file + offset;
@@ -30,8 +33,9 @@ function fitPlace(file: string, offset: string, room: number): string {
 }
 
 /**
- * Groups that belong to a name: Go's receivers, Python's "f.<locals>.<lambda>", Ruby's "block in <main>",
- * Lua's "function <app.lua:12>", namespaces and JavaScript's functions without a name.
+ * Whether a group in brackets is part of the name: Go's receivers, Python's "f.<locals>.<lambda>",
+ * Ruby's "block in <main>", Lua's "function <app.lua:12>", namespaces and JavaScript's functions
+ * without a name.
  */
 function isPartOfName(name: string, at: number): boolean {
 	const before = name[at - 1];
@@ -43,7 +47,7 @@ function isPartOfName(name: string, at: number): boolean {
 	);
 }
 
-/** Where the group that opens at `at` ends; the end of the text where it is not closed. */
+/** The end of the group that opens at `at`; the end of the text if it is not closed. */
 function groupEnd(name: string, at: number): number {
 	let depth = 0;
 	for (let i = at; i < name.length; i++) {
@@ -85,7 +89,7 @@ export function shortName(name: string): string {
 	return out.replace(/ (const|volatile|&&?)$/, "").trim() || name;
 }
 
-/** Go's and others' names of closures mean nothing without the function they are in. */
+/** Names of closures, in Go and others, mean nothing without the function that contains them. */
 const CLOSURE = /^(((func|gowrap|deferwrap)?\d+\.?)+|\{\{?closure.*|\{lambda.*|<.*)$/;
 
 /** Where a shorter form of a name may begin, from the left: at "/", after "::" and ".". */
@@ -112,8 +116,8 @@ function starts(name: string): number[] {
 }
 
 /**
- * A name in at most `room` characters: whole, without arguments, or without the begin of its path:
- * "…/grpc.(*Server).handleStream". Only what is the function's own name is cut at its end.
+ * A name in at most `room` characters: complete, without arguments, or without the begin of its
+ * path: "…/grpc.(*Server).handleStream". Only the function's own name is cut at its end.
  */
 export function fitName(name: string, room: number, short = shortName(name)): string {
 	if (name.length <= room) {
@@ -136,8 +140,8 @@ export function fitName(name: string, room: number, short = shortName(name)): st
 }
 
 /**
- * A name in two parts, for places that cut by their own width: the first part may be cut, and the
- * second says which function it is.
+ * A name in two parts, for elements that CSS cuts to their width: the first part may be cut, the
+ * second identifies the function.
  */
 export function splitName(name: string): [string, string] {
 	const place = placeOf(name);

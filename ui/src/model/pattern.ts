@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Regular expressions that cannot freeze the tab. A browser's engine tries all ways to divide a text among
- * repetitions, so an expression may take longer than anybody lives: one with a repetition within a
- * repetition is refused; of the others the text of each name is bounded, and the time of all together.
+ * Regular expressions that cannot freeze the tab. A browser's engine tries all ways to divide a
+ * text among repetitions, which may take practically for ever. So expressions with a repetition
+ * within a repetition are refused; for others the length of each name and the time for all names
+ * are limited.
  */
 
 /**
- * Characters of a name that are looked at, by the number of repetitions: with k of them, from any place, a
- * text of n characters can be divided in about n^(k+1)/(k+1)! ways, which stays below 100 million.
+ * The most characters of a name that are matched, by the number of repetitions: with k of them, and
+ * any start, a text of n characters can be divided in about n^(k+1)/(k+1)! ways, which stays below
+ * 100 million.
  */
 export const NAME_MAX = [4000, 4000, 800, 200] as const;
-/** What one expression may take for all names, in milliseconds. */
+/** The most time of one expression for all names, in milliseconds. */
 export const TIME_MAX_MS = 1500;
 const REPEATS_MAX = NAME_MAX.length - 1;
 
-/** The repetitions of an expression, and what is wrong with them, or "". */
+/** The number of repetitions of an expression, and the error in them, or "". */
 function riskOf(source: string): { repeats: number; error: string } {
 	/** For each open group: whether something in it repeats or has alternatives. */
 	const open: boolean[] = [];
@@ -50,7 +52,9 @@ function riskOf(source: string): { repeats: number; error: string } {
 	return { repeats, error: repeats > REPEATS_MAX ? `more than ${REPEATS_MAX} repetitions could take forever` : "" };
 }
 
-/** A test of names, or what is wrong with the expression. It finds nothing more once its time is up. */
+/**
+ * A test for names, or the error in the expression. When its time is up, it matches nothing more.
+ */
 export function compilePattern(
 	source: string,
 	now = () => performance.now(),

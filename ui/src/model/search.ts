@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Search in names. Plain text is a substring without regard to case, "quoted" is the whole name,
- * /slashes/ hold a regular expression. What no function is called is looked for among binaries, then
- * among source files; "binary:" and "file:" in front say where.
+ * /slashes/ contain a regular expression. If no function matches, binaries are searched, then
+ * source files; the prefixes "binary:" and "file:" choose one of these.
  */
 import type { Flame } from "./flame.ts";
 import { compilePattern } from "./pattern.ts";
@@ -10,21 +10,21 @@ import { compilePattern } from "./pattern.ts";
 /** Says whether a name matches. */
 export type Matcher = (name: string) => boolean;
 
-/** What of a frame is looked at. */
+/** The property of a frame that is searched. */
 export type Field = "name" | "binary" | "file";
 
 /** A compiled search: no matcher for an empty text, an error for a broken expression. */
 export interface Search {
 	matcher: Matcher | null;
-	/** Where the text says; null: anywhere, functions first. */
+	/** The field that the text names; null: any, functions first. */
 	field: Field | null;
 	error: string;
 }
 
-/** Longest search text that is looked at, in characters. */
+/** The longest search text, in characters. */
 export const SEARCH_MAX = 500;
 
-/** Compiles what stands in the search box. */
+/** Compiles the text of the search box. */
 export function compileSearch(text: string): Search {
 	const [, where, rest] = /^(?:(binary|file):)?\s*(.*)$/s.exec(text.trim().slice(0, SEARCH_MAX))!;
 	const field = (where ?? null) as Field | null;
@@ -40,18 +40,18 @@ export function compileSearch(text: string): Search {
 		const exact = s.slice(1, -1);
 		return { matcher: (name) => name === exact, field, error: "" };
 	}
-	// an expression without case needs no copy of each name in small letters
+	// an expression that ignores case needs no lower-case copy of each name
 	const plain = new RegExp(s.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"), "i");
 	return { matcher: (name) => plain.test(name), field, error: "" };
 }
 
-/** What a search found in a graph. */
+/** The result of a search in a graph. */
 export class Found {
 	/** 1 for each node that matches. */
 	readonly hit: Uint8Array;
-	/** Nodes that match, all of them. */
+	/** Number of all matching nodes. */
 	readonly count: number;
-	/** What matched. */
+	/** The field that matched. */
 	readonly field: Field;
 	/** Value under the root of the search in stacks with a match; nothing is counted twice. */
 	readonly value: number;
@@ -60,7 +60,7 @@ export class Found {
 	private readonly tops: number[] = [];
 	private byValue: number[] | null = null;
 
-	/** `hit` becomes the search's own, and `count` is how many of it are set. */
+	/** Takes over `hit`, of which `count` elements are set. */
 	constructor(f: Flame, hit: Uint8Array, count: number, root: number, field: Field) {
 		this.f = f;
 		this.hit = hit;
@@ -84,7 +84,7 @@ export class Found {
 		return this.tops.length;
 	}
 
-	/** Value below a node in stacks with a match, be it above that node. */
+	/** Value below a node in stacks with a match, which may be above that node. */
 	valueBelow(root: number): number {
 		const { end, value } = this.f;
 		let sum = 0;
@@ -103,8 +103,8 @@ export class Found {
 }
 
 /**
- * Finds the nodes whose function matches, or where none does, binary or file; `value` is measured
- * below `root`. A match above `root` makes every stack below it one with a match.
+ * Finds the nodes whose function matches; if none does, those whose binary or file matches. `value`
+ * is measured below `root`. If a node above `root` matches, every stack below `root` does.
  */
 export function searchFlame(
 	f: Flame,
@@ -112,7 +112,7 @@ export function searchFlame(
 	root: number,
 	field: Field | null = null,
 ): Found {
-	// each name is looked at once, however many frames have it
+	// each name is tested once, however many frames have it
 	const names = Uint8Array.from(f.strings, (s) => (s !== "" && matcher(s) ? 1 : 0));
 	let first: Found | null = null;
 	for (const one of field ? [field] : (["name", "binary", "file"] as const)) {

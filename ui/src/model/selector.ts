@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * The matchers of a selector while somebody types them: what the cursor stands in, what may follow,
- * and changes to the text. The server has the last word on what is right.
+ * The matchers of a selector while the user types them: the part at the cursor, what may follow,
+ * and changes of the text. Only the server decides whether a selector is valid.
  */
 import type { ApiSeries } from "./series.ts";
 
@@ -11,26 +11,26 @@ interface Part {
 	to: number;
 }
 
-/** A matcher as far as it is written. */
+/** A matcher, perhaps unfinished. */
 export interface Matcher {
 	label: Part & { text: string };
 	op: (Part & { text: string }) | null;
-	/** Without the quotes; `closed` once the second quote is there. */
+	/** The value without quotes; `closed`: the second quote is there. */
 	value: (Part & { text: string; closed: boolean }) | null;
 	/** The comma after it, or the end of the text. */
 	to: number;
 }
 
-/** What the cursor stands in. */
+/** The part of a matcher at the cursor. */
 export interface Context extends Part {
 	kind: "label" | "op" | "value" | "next";
-	/** What is written of it, up to the cursor. */
+	/** Its text up to the cursor. */
 	prefix: string;
 	/** Label of the matcher, for `op` and `value`. */
 	label: string;
 }
 
-/** The operators, with what they mean. */
+/** The operators and their meaning. */
 export const OPERATORS: readonly [string, string][] = [
 	["=", "is"],
 	["!=", "is not"],
@@ -89,7 +89,7 @@ export function parseMatchers(text: string): Matcher[] {
 	return matchers;
 }
 
-/** What the cursor stands in, for completion. */
+/** The part at the cursor, for completion. */
 export function contextAt(text: string, cursor: number): Context {
 	for (const { label, op, value, to } of parseMatchers(text)) {
 		if (cursor < label.from || cursor > to) {
@@ -116,13 +116,13 @@ export function contextAt(text: string, cursor: number): Context {
 	return { kind: "label", prefix: "", from: cursor, to: cursor, label: "" };
 }
 
-/** A text with a place for the cursor. */
+/** A text and the cursor's position in it. */
 export interface Edit {
 	text: string;
 	cursor: number;
 }
 
-/** Puts a chosen label, operator or value where the cursor stands. */
+/** Inserts a chosen label, operator or value at the cursor. */
 export function complete(text: string, context: Context, choice: string): Edit {
 	let insert = choice;
 	if (context.kind === "label") {
@@ -135,7 +135,7 @@ export function complete(text: string, context: Context, choice: string): Edit {
 	return { text: before + text.slice(context.to), cursor: before.length };
 }
 
-/** Asks for `label="value"`, in the place of any other wish for that label; other operators add. */
+/** Adds a matcher: `=` replaces the first matcher of the label, other operators add one. */
 export function withMatcher(text: string, label: string, value: string, op = "="): string {
 	const wanted = `${label}${op}${quote(value)}`;
 	for (const m of parseMatchers(text)) {
@@ -147,13 +147,19 @@ export function withMatcher(text: string, label: string, value: string, op = "="
 	return head === "" ? wanted : `${head}, ${wanted}`;
 }
 
-/** The labels by which tracing libraries tell whose a sample is, the narrowest first, and what one value is. */
+/**
+ * The labels by which tracing libraries identify samples, the narrowest first, and what a value
+ * stands for.
+ */
 const REQUESTS: readonly [label: string, what: string][] = [
 	["span_id", "span"],
 	["trace_id", "trace"],
 ];
 
-/** The one span or trace whose samples a selector keeps, and the selector without that; null where it keeps no one's. */
+/**
+ * The one span or trace that a selector chooses, and the selector without it; null: it chooses
+ * none.
+ */
 export function requestOf(text: string): { what: string; id: string; rest: string } | null {
 	const matchers = parseMatchers(text);
 	for (const [label, what] of REQUESTS) {
@@ -180,7 +186,7 @@ export function readConditions(text: string): Condition[] {
 		.map((m) => ({ label: m.label.text, op: m.op!.text, value: m.value!.text }));
 }
 
-/** Their text; those without a label or a value are left out. */
+/** The text of conditions; those without a label or a value are left out. */
 export function formatConditions(conditions: readonly Condition[]): string {
 	return conditions
 		.filter(({ label, value }) => label !== "" && value !== "")
@@ -188,7 +194,7 @@ export function formatConditions(conditions: readonly Condition[]): string {
 		.join(", ");
 }
 
-/** Values of a label, those of the given series (largest first) before the others. */
+/** Values of a label: first those of the given series (largest first), then the others. */
 export function costliestFirst(
 	values: readonly string[],
 	label: string,
@@ -217,8 +223,8 @@ export function rank(candidates: readonly string[], prefix: string, limit: numbe
 }
 
 /**
- * The server's sentence about a selector, with columns of what was typed between the braces: it got
- * `type{matchers}`.
+ * The server's message about a selector `type{matchers}`, with its columns changed to those of the
+ * matchers that the user typed.
  */
 export function ofMatchers(message: string, type: string, typed = ""): string {
 	const word = typed.trim();

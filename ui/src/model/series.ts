@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Series of the chart: a common grid of steps, stacking, the largest and the rest. */
+/** Series of the chart: a common grid of steps, stacking, slots of colours. */
 
 /** One series of /api/series. */
 export interface ApiSeries {
 	labels?: Record<string, string>;
 	/** The sum of the series beyond the limit. */
 	other?: boolean;
-	/** `[milliseconds, sum over the step]`, ascending; missing steps are zero, but for gauges. */
+	/** `[milliseconds, sum over the step]`, ascending; missing steps are zero, except for gauges. */
 	points: [number, number][];
 }
 
@@ -16,25 +16,25 @@ export interface Grid {
 	timesS: number[];
 	stepMs: number;
 	lines: Line[];
-	/** 1 for steps in which there is anything to average: all of them but for gauges. */
+	/** 1 for steps with values to average: all of them, except for gauges. */
 	there: Uint8Array;
 }
 
 /** One series on the grid. */
 export interface Line {
-	/** Value of the label; "" where the samples do not have it. */
+	/** Value of the label; "": the samples do not have it. */
 	value: string;
 	other: boolean;
-	/** One value a step, in the unit of the answer. */
+	/** A value for each step, in the unit of the answer. */
 	values: number[];
 	/** Sum of the values. */
 	sum: number;
 }
 
 /**
- * Keeps a gauge's value until its next point, as the server counts it (docs/api.md, Gauges): unless
- * that is further than twice its interval, the median of the distances; after the last one for one
- * interval.
+ * Keeps a gauge's value until its next point, like the server (docs/api.md, Gauges). The gauge's
+ * interval is the median of the distances: if the next point is further away than twice the
+ * interval, or missing, the value is kept for one interval.
  */
 function holdValues(values: number[], points: readonly number[], there: Uint8Array) {
 	const gaps = points.slice(1).map((p, i) => p - points[i]!);
@@ -110,8 +110,8 @@ export function totals(lines: readonly Line[], count: number): number[] {
 }
 
 /**
- * Mean of a line over the steps that lie in `[fromMs, toMs)`; all steps for no range. Gauges are
- * averaged over the time in which any of them is there, as the server does it.
+ * Mean of a line over the steps in `[fromMs, toMs)`; without a range, over all. Gauges are averaged
+ * over the time in which any of them has a value, like in the server.
  */
 export function meanOf(grid: Grid, line: Line, span: { fromMs: number; toMs: number } | null) {
 	let sum = 0;
@@ -126,12 +126,12 @@ export function meanOf(grid: Grid, line: Line, span: { fromMs: number; toMs: num
 	return n === 0 ? 0 : sum / n;
 }
 
-/** Colours that can be told apart: this many, then they repeat. */
+/** Number of distinguishable colours; more values repeat them. */
 export const SLOTS = 12;
 
 /**
- * Gives each value a slot of the palette: the one it had, else the one its name falls on, else the
- * next free one, so that a colour stays with its value while the order changes.
+ * Gives each value a slot of the palette: the one it had, else the one of its name's hash, else the
+ * next free one, so that a value keeps its colour when the order changes.
  */
 export function assignSlots(
 	before: ReadonlyMap<string, number>,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The times of a comparison: of this side, of its base, and of the chart above both. */
+/**
+ * The time ranges of a comparison: this side's, its base's, and the one of the chart above both.
+ */
 import { type Span, spanOf } from "./time.ts";
 import type { Shift, State } from "./url.ts";
 
@@ -10,7 +12,7 @@ export function sideSpan(state: State, nowMs: number): Span {
 	return state.select ?? spanOf(state.range, nowMs);
 }
 
-/** The range that is compared with. */
+/** The range of the base. */
 export function baseSpan(state: State, nowMs: number): Span {
 	if (state.baseRange) {
 		return spanOf(state.baseRange, nowMs);
@@ -20,10 +22,12 @@ export function baseSpan(state: State, nowMs: number): Span {
 	return { fromMs: fromMs - by, toMs: toMs - by };
 }
 
-/** The base is in the chart unless that would make it more than so many times as long. */
+/**
+ * The chart includes the base, unless that would make the chart more than this many times as long.
+ */
 const LONGER_MAX = 5;
 
-/** What the chart shows: the range, and what it is compared with where that is near. */
+/** The span of the chart: the range, and that of the base if it is near. */
 export function seenSpan(state: State, nowMs: number): Span {
 	const span = spanOf(state.range, nowMs);
 	if (state.page !== "compare") {

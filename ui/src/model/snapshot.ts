@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is known of a snapshot: what the server wrote into its file, and what its id says (src/server/share.c). */
+/**
+ * Properties of a snapshot: the note that the server wrote into its file, and the time in its id
+ * (src/server/share.c).
+ */
 import type { Span } from "./time.ts";
 import { splitQuery } from "./url.ts";
 
@@ -10,11 +13,11 @@ export interface Note {
 	span: Span;
 }
 
-/** A selector, whose quoted values may have anything in them, and the first two times behind it. */
+/** A selector, whose quoted values may contain anything, and the two times after it. */
 const NOTE =
 	/^firn: ((?:[^"'`]|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)*?) from (\S+Z) to (\S+Z)/s;
 
-/** Reads the comment "firn: SELECTOR from TIME to TIME" of a profile; null where there is none. */
+/** Reads the comment "firn: SELECTOR from TIME to TIME" of a profile; null: there is none. */
 export function readNote(comments: readonly string[]): Note | null {
 	for (const comment of comments) {
 		const [, query, from, to] = NOTE.exec(comment) ?? [];
@@ -26,7 +29,7 @@ export function readNote(comments: readonly string[]): Note | null {
 	return null;
 }
 
-/** When the snapshot with that id ends, in milliseconds since 1970; null: it does not say. */
+/** When the snapshot with that id expires, in milliseconds since 1970; null: the id has no time. */
 export function endOfSnapshot(id: string): number | null {
 	const letters = "abcdefghijklmnopqrstuvwxyz234567";
 	let minutes = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Graphs out of stacks: for files that are opened in the page. */
+/** Makes graphs of stacks, for files that are opened in the page. */
 import { buildFlame, type Flame, Kind } from "./flame.ts";
 
-/** A frame as a file tells it. */
+/** A frame of a file. */
 export interface Frame {
 	name: string;
 	binary: string;
@@ -12,11 +12,11 @@ export interface Frame {
 	inlined: boolean;
 }
 
-/** Nodes of one graph, and frames of one file. */
+/** The most nodes of one graph, and frames of one file. */
 export const NODES_MAX = 4_000_000;
 export const FRAMES_MAX = 4_000_000;
 
-/** Frames by number, the same frame once. */
+/** Frames by number; equal frames have one number. */
 export class Frames {
 	readonly all: Frame[] = [];
 	private readonly found = new Map<string, number>();
@@ -65,12 +65,12 @@ export class Tree {
 		return node;
 	}
 
-	/** A value for a node itself. */
+	/** Adds to a node's own value. */
 	add(node: number, value: number): void {
 		this.self[node] = this.self[node]! + value;
 	}
 
-	/** A stack, its root first. */
+	/** Adds a stack, its root first. */
 	addStack(stack: readonly number[], value: number): void {
 		let at = 0;
 		for (const frame of stack) {
@@ -80,7 +80,9 @@ export class Tree {
 		this.samples++;
 	}
 
-	/** Depth-first, children by descending value; what has none is left out. */
+	/**
+	 * Makes the graph: depth-first, children by descending value; nodes without a value are left out.
+	 */
 	build(unit: string, samples: number | null): Flame {
 		const { parent, self, frames } = this;
 		const value = self.slice();

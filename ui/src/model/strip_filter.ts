@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Filters and groups of a flame chart over time. As in the other views `hide` moves what a frame calls up, and
- * a group is one bar for what calls each other in it. Time stays where it is: where stacks are dropped nothing ran, so
- * their callers are cut into the pieces that are left.
+ * Filters and groups of a flame chart over time. As in the other views, `hide` moves the callees of
+ * a frame up, and a group is one bar for calls within the group. Times do not change: nothing is
+ * shown where stacks were dropped, so their callers are cut into the remaining pieces.
  */
 import { type Filter, FILTERS_MAX, type Group, hitsOf, identities } from "./filter.ts";
 import { buildFlame, type Flame } from "./flame.ts";
 import { busiestOf, type Strip, type Strips } from "./strips.ts";
 
-/** Shorter is no time but rounding, in milliseconds. */
+/** Shorter times come from rounding, in milliseconds. */
 const ROUNDING_MS = 1e-6;
-/** Pieces of a group that are nearer than this share of their length are one. */
+/** Pieces of a group whose distance is below this share of their length are joined. */
 const NEAR = 0.1;
 
-/** What the filters do with each node. */
+/** The filters' result for each node. */
 interface Marks {
-	/** 1: its own time is left. */
+	/** 1: its own time is kept. */
 	own: Uint8Array;
-	/** 1: its callees stand in its place. */
+	/** 1: its callees are shown in its place. */
 	hidden: Uint8Array;
 }
 
@@ -29,7 +29,7 @@ function marksOf(s: Strips, filters: readonly Filter[], group: Group, id: Int32A
 		.filter((test) => test.hits !== null);
 	const onlies = tests.filter((t) => t.op === "only");
 	const all = (1 << onlies.length) - 1;
-	/** One bit for each `only` that the stack has met; -1: it is dropped. */
+	/** By node: a bit for each `only` that the stack has matched; -1: the stack is dropped. */
 	const met = new Int32Array(f.count);
 	const own = new Uint8Array(f.count);
 	const hidden = new Uint8Array(f.count);
@@ -53,7 +53,7 @@ function marksOf(s: Strips, filters: readonly Filter[], group: Group, id: Int32A
 	return { own, hidden };
 }
 
-/** What is left of each call: from, to, from, to … in milliseconds, ascending. */
+/** The remaining pieces of each call: from, to, from, to … in milliseconds, ascending. */
 function piecesOf({ flame, order, start, length }: Strips, own: Uint8Array): number[][] {
 	const pieces: number[][] = [];
 	for (let k = order.length - 1; k >= 0; k--) {
@@ -112,7 +112,7 @@ class Grown {
 		this.nextPiece = new Int32Array(s.flame.count);
 	}
 
-	/** All pieces of a call of which more than half lies before an instant. */
+	/** Adds all pieces of a call of which more than half is before a time. */
 	addUntil(i: number, to: number, parent: number): boolean {
 		const left = this.pieces[i]!;
 		for (; this.nextPiece[i]! < left.length; ) {
@@ -157,7 +157,7 @@ class Grown {
 		return made;
 	}
 
-	/** The next row begins: what comes is not a part of the one before. */
+	/** Begins the next row: what comes is not joined to the one before. */
 	nextRow(): void {
 		this.last[0] = 0;
 	}
@@ -188,7 +188,7 @@ function flameOf(f: Flame, g: Grown, group: Group, names: Int32Array, strings: s
 	});
 }
 
-/** The chart through filters, its calls grouped; the same chart where there is nothing to do. */
+/** The chart after filters, with its calls grouped; the same chart if there is nothing to do. */
 export function filterStrips(s: Strips, filters: readonly Filter[], wanted: Group): Strips {
 	const group = wanted === "label" ? "function" : wanted;
 	if (filters.length === 0 && group === "function") {

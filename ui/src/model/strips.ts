@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * A flame chart laid out by time: a row for each value of a label, calls one behind the other in it. A call is
- * as long as its samples stand for. Where several threads share a row their calls would overlap: then all of the
- * row's are shortened by as much as its busiest moment asks for. Merged samples lie at multiples of ten seconds,
- * and fill the time after it.
+ * Lays a flame chart out by time: a row for each value of a label, with its calls one after the
+ * other. A call is as long as the time that its samples stand for. If several threads share a row,
+ * their calls would overlap: then all calls of the row are shortened by the factor that its busiest
+ * moment needs. Merged samples are at multiples of ten seconds, and fill the time after these.
  */
 import { type Flame, Kind } from "./flame.ts";
 import type { ApiSeries } from "./series.ts";
 import type { Span } from "./time.ts";
 
-/** The values of a label, or what has none of it. */
+/** A row: a value of the label, or the samples without it. */
 export interface Strip {
-	/** "" for what has none. */
+	/** "": the samples without the label. */
 	value: string;
 	total: number;
 	/** The row's nodes: `[from, to)` of `order`. */
@@ -19,9 +19,9 @@ export interface Strip {
 	to: number;
 	/** Levels of its calls. */
 	depth: number;
-	/** The binary that most of it is in, the kernel left out where there is another. */
+	/** The binary with the largest share of the row; not the kernel, if there is another. */
 	busiest: string;
-	/** Of its first call and its last one. */
+	/** Begin of its first call, and end of its last one. */
 	fromMs: number;
 	toMs: number;
 }
@@ -38,11 +38,11 @@ export interface Strips {
 	level: Int32Array;
 }
 
-/** Merged samples are that far apart, in milliseconds. */
+/** The distance of merged samples, in milliseconds. */
 const MERGED_MS = 10_000;
 const WINDOW_MS = 1000;
 
-/** How many milliseconds a value is long, so that no moment has more than there is room for. */
+/** The milliseconds for each unit of value, so that the calls of every moment fit. */
 function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number): number {
 	const merged = tops.every((node) => Math.round(ms(node)) % MERGED_MS === 0);
 	const width = merged ? MERGED_MS : WINDOW_MS;
@@ -55,11 +55,11 @@ function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number
 		most = Math.max(most, sum);
 	}
 	const fits = most > 0 ? width / most : 0;
-	// where one call is all that a moment has, it may be longer than that
+	// a single call may be longer than that
 	return f.unit === "nanoseconds" && tops.length > 1 ? Math.min(1e-6, fits) : fits;
 }
 
-/** The binary that most of the row's own values are in. */
+/** The binary with the largest sum of the row's own values. */
 export function busiestOf(f: Flame, nodes: Int32Array): string {
 	const sums = new Map<string, number>();
 	for (const node of nodes) {
@@ -96,7 +96,7 @@ export function layStrips(f: Flame, time: readonly number[], beginMs: number, by
 		groups.push({ value: "", tops: bare });
 	}
 	let count = 0;
-	/** Where the next call below a node may begin; and how long all are that are still to come. */
+	/** By node: where its next callee may begin, and the length of all callees still to come. */
 	const free = new Float64Array(f.count);
 	const rest = new Float64Array(f.count);
 	const rows = groups.map(({ value, tops }) => {
@@ -149,7 +149,7 @@ export function callAt(s: Strips, row: Strip, ms: number, level: number): number
 	return -1;
 }
 
-/** A stretch at the end of a span that has about so many samples; the whole span where it has fewer. */
+/** The end of a span that has about `wanted` samples; the whole span if it has fewer. */
 export function stretchOf(span: Span, samples: number | null, wanted: number): Span {
 	const whole = span.toMs - span.fromMs;
 	const share = samples === null ? 60_000 / whole : wanted / Math.max(1, samples);
@@ -157,7 +157,7 @@ export function stretchOf(span: Span, samples: number | null, wanted: number): S
 	return { fromMs: span.toMs - width, toMs: span.toMs };
 }
 
-/** For each value of a label the program that most of it is of, and how many others share the value. */
+/** By value of a label: the program with the largest share, and how many others share the value. */
 export function programsOf(series: readonly ApiSeries[], by: string, program: string): Map<string, string> {
 	const found = new Map<string, { name: string; sum: number; count: number }>();
 	for (const { labels = {}, other, points } of series) {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A flame graph as an SVG file that stands alone: each frame has its name and figures as a title. */
+/** A flame graph as an SVG file: each frame has its name and values as a title. */
 import type { Paint } from "./colour.ts";
 import { type Flame, nodeBinary, nodeName } from "./flame.ts";
 import { layoutFrames, NAMED_PX, newLayout } from "./layout.ts";
 import { formatShare, formatValue } from "./units.ts";
 
-/** What the picture is drawn from. */
+/** The content of the picture. */
 export interface Picture {
 	flame: Flame;
 	paint: Paint;
 	/** Frames that keep their colour; null: all. */
 	hit: Uint8Array | null;
 	zoom: number;
-	/** Stands above the graph. */
+	/** The text above the graph. */
 	title: string;
 	/** Colours as CSS writes them. */
 	back: string;
@@ -23,7 +23,7 @@ const ROW = 20;
 const HEAD = 34;
 const PAD = 10;
 const CHAR = 6.9;
-/** Rows of a picture: a recursion may be deeper, and is cut there. */
+/** The most rows of a picture; a deeper recursion is cut. */
 export const ROWS_MAX = 400;
 
 function escape(text: string): string {
@@ -47,7 +47,7 @@ export function rowsOf(f: Flame, node: number): number {
 	return Math.min(deepest + 1, ROWS_MAX);
 }
 
-/** The file; `width` in pixels. */
+/** The SVG file; `width` in pixels. */
 export function flameSvg(p: Picture, width: number): string {
 	const { flame: f, zoom } = p;
 	const rows = rowsOf(f, zoom);
@@ -90,7 +90,7 @@ export function flameSvg(p: Picture, width: number): string {
 	return out.join("\n");
 }
 
-/** Cells as CSV (RFC 4180); a cell that a spreadsheet would take for a formula is a text. */
+/** Cells as CSV (RFC 4180); cells that a spreadsheet would take for a formula are made texts. */
 export function csv(rows: readonly (readonly (string | number)[])[]): string {
 	const cell = (value: string | number) => {
 		const text = typeof value === "string" && /^[=+\-@\t\r]/.test(value) ? `'${value}` : String(value);

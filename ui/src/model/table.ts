@@ -12,11 +12,11 @@ export interface Row {
 	file: string;
 	kind: string;
 	self: number;
-	/** Once for each stack the function is in, however often it recurs. */
+	/** Each stack with the function counts once, also if it recurs. */
 	total: number;
 }
 
-/** What a table can be ordered by. */
+/** The columns by which a table can be ordered. */
 export type SortKey = "self" | "total" | "name" | "binary";
 
 /** Order of a table. */
@@ -26,14 +26,14 @@ export interface Sort {
 }
 
 /**
- * Adds the functions of the subtree of `root` up, by name and binary; ordered by self. In a graph of
- * callers the functions that ran stand below the root.
+ * Sums the functions of the subtree of `root` by name and binary; ordered by self. In a graph of
+ * callers the functions that ran are directly below the root.
  */
 export function tableOf(f: Flame, root: number, callers = false): Row[] {
 	const rows = new Map<number, Row>();
-	/** End of the outermost subtree of this function that is being walked. */
+	/** By function: end of the outermost subtree that is being walked. */
 	const covered = new Map<number, number>();
-	// the root of everything is no function; that of the callees of one is
+	// the root of a whole graph is not a function; the root of a function's callees is
 	const first = root === 0 && f.strings[f.name[0]!] === "" ? 1 : root;
 	for (let i = first; i < f.end[root]!; i++) {
 		const key = f.name[i]! * f.strings.length + f.binary[i]!;
@@ -62,7 +62,7 @@ function newRow(f: Flame, i: number): Row {
 	};
 }
 
-/** Filters and orders; the input is left as it is. */
+/** Filters and orders rows; the input is not changed. */
 export function arrangeRows(
 	rows: readonly Row[],
 	matcher: Matcher | null,
@@ -82,28 +82,33 @@ export function arrangeRows(
 	});
 }
 
-/** A value that the unit of a column should suit: rows further down are read too. */
+/** The value for which a column's unit is chosen; not the largest, as other rows are read too. */
 export function usualValue(rows: readonly Row[]): number {
 	const values = rows.map((row) => row.self).filter((v) => v > 0);
 	values.sort((a, b) => b - a);
 	return Math.max(values[Math.min(9, values.length - 1)] ?? 0, (values[0] ?? 0) / 1e4);
 }
 
-/** From here on a figure is wider than its cell: the next unit, which suits this part of the largest value. */
+/**
+ * Numbers from WIDE on are wider than a cell: then the unit is chosen for the largest value divided
+ * by WIDE_PART.
+ */
 const WIDE = 1e6;
 const WIDE_PART = 25;
 
-/** A column of values: unit and decimals are the same in both, so that a row can be compared. */
+/**
+ * A column of values; unit and decimals are the same in both columns, so that they can be compared.
+ */
 export interface Column {
 	unit: string;
 	scale: Scale;
 	/** The largest value of both columns. */
 	top: number;
-	/** That of this one, which fills the bar. */
+	/** The largest value of this column, which fills the bar. */
 	max: number;
 }
 
-/** The columns of self and total; `whole` gives the unit where no row has a value. */
+/** The columns of self and total; `whole` gives the unit if no row has a value. */
 export function columnsOf(rows: readonly Row[], unit: string, whole: number): [Column, Column] {
 	const most = (key: "self" | "total") => rows.reduce((max, row) => Math.max(max, row[key]), 0);
 	const [self, total] = [most("self"), most("total")];
@@ -119,7 +124,7 @@ export function columnsOf(rows: readonly Row[], unit: string, whole: number): [C
 	];
 }
 
-/** A click on a heading: turns the order around, or begins with the useful end. */
+/** The order after a click on a heading: reversed, or by this column with the useful end first. */
 export function nextSort(sort: Sort, key: SortKey): Sort {
 	if (sort.key === key) {
 		return { key, descending: !sort.descending };
@@ -127,7 +132,7 @@ export function nextSort(sort: Sort, key: SortKey): Sort {
 	return { key, descending: key === "self" || key === "total" };
 }
 
-/** Rows of a virtual list that are seen: `[first, last)`. Sizes in CSS pixels. */
+/** The visible rows of a virtual list: `[first, last)`. Sizes are in CSS pixels. */
 export function visibleRows(
 	scrollPx: number,
 	heightPx: number,

@@ -2,7 +2,7 @@
 /** Time ranges. An end of a range is a text (instant.ts); instants are milliseconds since 1970. */
 import { parseInstant } from "./instant.ts";
 
-/** A range as it stands in the URL. */
+/** A range with the texts of the URL. */
 export interface Range {
 	from: string;
 	to: string;
@@ -14,7 +14,7 @@ export interface Span {
 	toMs: number;
 }
 
-/** The ranges that are offered, with their lengths as the API writes them. */
+/** The ranges of the menu, with their lengths in the API's form. */
 export const PRESETS: readonly { length: string; name: string }[] = [
 	{ length: "5m", name: "5 minutes" },
 	{ length: "15m", name: "15 minutes" },
@@ -34,7 +34,7 @@ export function spanOf(range: Range, nowMs: number): Span {
 	return { fromMs: parseInstant(range.from, nowMs), toMs: parseInstant(range.to, nowMs, true) };
 }
 
-/** What is wrong with a range in words, or "". */
+/** The error in a range, or "". */
 export function rangeProblem(range: Range, nowMs: number): string {
 	const { fromMs, toMs } = spanOf(range, nowMs);
 	if (Number.isNaN(fromMs)) {
@@ -46,7 +46,7 @@ export function rangeProblem(range: Range, nowMs: number): string {
 	return fromMs < toMs ? "" : "the range ends before it begins";
 }
 
-/** An instant as the API and the URL take it; "" for none. */
+/** A time in the form of the API and the URL; "" for none. */
 export function toApiTime(ms: number): string {
 	if (Number.isNaN(ms)) {
 		return "";
@@ -56,13 +56,13 @@ export function toApiTime(ms: number): string {
 
 const two = (n: number) => String(n).padStart(2, "0");
 
-/** An end of a range as the API takes it: what moves in a way that it knows stays as it is. */
+/** An end of a range for the API: a moving end that the API knows stays a text. */
 export function apiEnd(text: string, nowMs: number, isEnd: boolean): string {
 	const known = /^now(-(\d+[smhd])+)?$/.test(text) && parseInstant(text, nowMs) > 0;
 	return known ? text : toApiTime(parseInstant(text, nowMs, isEnd));
 }
 
-/** "2026-11-21 08:14:05", local time; what the fields of the range menu hold. */
+/** "2026-11-21 08:14:05", local time, for the fields of the range menu. */
 export function toLocalText(ms: number): string {
 	const d = new Date(ms);
 	const day = `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
@@ -75,7 +75,7 @@ export function formatClock(ms: number): string {
 	return `${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 }
 
-/** "08:14:05 – 08:15:00", with the day where it is not today. */
+/** "08:14:05 – 08:15:00", with the day if it is not today. */
 export function formatSpan({ fromMs, toMs }: Span, nowMs: number): string {
 	const today = toLocalText(nowMs).slice(0, 10);
 	const day = (ms: number) => toLocalText(ms).slice(0, 10);
@@ -84,7 +84,7 @@ export function formatSpan({ fromMs, toMs }: Span, nowMs: number): string {
 	return `${show(fromMs)} – ${to}`;
 }
 
-/** A length in words that fit a chip: "45 s", "12 min", "3.5 h". */
+/** A length as a short text: "45 s", "12 min", "3.5 h". */
 export function formatLength(ms: number): string {
 	const s = ms / 1000;
 	const fit = (x: number) => String(Math.round(x * 10) / 10);
@@ -119,33 +119,37 @@ export function stepFor(spanMs: number, points: number): number {
 	return 1000 * (STEPS_S.find((s) => s >= least) ?? Math.ceil(least / 86400) * 86400);
 }
 
-/** How long the chart of a live range waits before it is asked for again, in milliseconds. */
+/** How long until the chart of a live range is requested again, in milliseconds. */
 export function refreshEvery(spanMs: number): number {
 	return Math.min(60e3, Math.max(5e3, spanMs / 180));
 }
 
 /**
- * The same for graph and table, which are large: a sixtieth of the range is new by then. An answer
- * that took long is not asked for more often than the server and the line can bear.
+ * The same for graph and table, which are large: a sixtieth of the range is new then. If an answer
+ * took long, the next request waits longer, to spare the server and the network.
  */
 export function graphEvery(spanMs: number, tookMs: number): number {
 	return Math.max(Math.min(300e3, Math.max(10e3, spanMs / 60)), 5 * tookMs);
 }
 
-/** The part of a range that can have samples: a live one begins no earlier than they do. */
+/**
+ * The length of the part of a range that can have samples, in milliseconds: a live range counts
+ * from the first sample, and as two minutes at least.
+ */
 export function usedMs({ fromMs, toMs }: Span, live: boolean, firstMs: number): number {
 	return live ? Math.max(120e3, toMs - Math.max(fromMs, Math.min(firstMs, toMs))) : toMs - fromMs;
 }
 
-/** How long after it was taken a sample is here, in milliseconds: agents send every few seconds. */
+/**
+ * How long it takes until a sample is stored, in milliseconds, as agents send every few seconds.
+ */
 const LAG_MS = 7000;
 /** The chart shows at least this many steps. */
 const STEPS_MIN = 12;
 
 /**
- * The span of the chart. A live range is moved to whole steps that are complete, and does not reach
- * back before the first sample there is. In the first seconds, when no step is complete, it has the
- * one that is being filled.
+ * The span of the chart. A live range is moved to complete steps, and begins no earlier than the
+ * first sample. In the first seconds, when no step is complete, it has the current one.
  */
 export function chartSpan(span: Span, stepMs: number, live: boolean, firstMs: number): Span {
 	if (!live) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Profile types in words: "NAME:TYPE:UNIT:PERIOD TYPE:PERIOD UNIT", ":delta" appended for sums. */
+/**
+ * Descriptions of profile types "NAME:TYPE:UNIT:PERIOD TYPE:PERIOD UNIT", with ":delta" at the end
+ * for sums.
+ */
 
-/** What a type measures, for headings, figures and the sentence for newcomers. */
+/** What a type measures, for headings, values and the sentence for newcomers. */
 export interface Meaning {
 	/** "Memory in use" */
 	name: string;
@@ -67,8 +70,10 @@ export function meaningOf(type: string): Meaning {
 	return { name, width: `its share of ${words}`, after: type.includes(":count:") ? words : "" };
 }
 
-/** How a type is called among others: "CPU", or "CPU · process_cpu" where others are CPU time, too; "(delta)"
- * where the same is there as what was in use at a time. */
+/**
+ * The shown name of a type among others: "CPU", or "CPU · process_cpu" if there are other types of
+ * CPU time; with "(delta)" if the same type also exists as a gauge.
+ */
 export function typeName(type: string, all: readonly string[] = []): string {
 	const [source = "", sample] = type.split(":");
 	const name = meaningOf(type).name;
@@ -81,7 +86,7 @@ export function typeName(type: string, all: readonly string[] = []): string {
 	return `${name}${words}${isSummed ? " (delta)" : ""}${isOfMany ? ` · ${from}` : ""}`;
 }
 
-/** The type to begin with: CPU time of firn's agent, CPU time, some time, anything. */
+/** The default type: CPU time of firn's agent, other CPU time, other times, anything. */
 export function usualType<T extends { type: string; delta: boolean }>(types: readonly T[]): T | null {
 	const tests = [
 		(t: T) => /^parca_agent:samples:count:cpu:/.test(t.type),
@@ -100,7 +105,7 @@ export function usualType<T extends { type: string; delta: boolean }>(types: rea
 	return null;
 }
 
-/** Labels that are offered first, where samples have them. */
+/** Labels that are offered first, if samples have them. */
 export const USUAL_LABELS = [
 	"comm", "executable", "service_name", "service", "job", "pod", "container_id", "cgroup", "namespace", "instance", "node", "pid", "thread_name", "cpu",
 ];

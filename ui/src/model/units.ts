@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Values as people read them. */
+/** Formats values. */
 
 const DIGITS = 3;
 
@@ -12,7 +12,7 @@ function round(x: number): string {
 	return x.toFixed(decimals);
 }
 
-/** Used from `least` on; `size` is that of the unit, the same as `least` if left out. */
+/** A unit is used for values from `least` on; `size` is the unit's size, by default `least`. */
 type Steps = readonly (readonly [least: number, name: string, size?: number])[];
 
 /** A unit that suits values up to `max`. */
@@ -31,7 +31,7 @@ function scaled(value: number, steps: Steps): string {
 	return `${round(value / size)} ${name}`;
 }
 
-/** Seconds go up to ten minutes: 254 s is read more easily next to 55.6 s than 4.23 min. */
+/** Seconds are used up to ten minutes: next to 55.6 s, 254 s is easier to read than 4.23 min. */
 const TIME = [
 	[2 * 86_400e9, "d", 86_400e9],
 	[2 * 3_600e9, "h", 3_600e9],
@@ -41,7 +41,7 @@ const TIME = [
 	[1e3, "µs"],
 	[1, "ns"],
 ] as const;
-/** In a column the small values count too: seconds up to ten hours. */
+/** A column has small values too, so seconds are used up to ten hours. */
 const COLUMN_TIME = [
 	[36_000e9, "h", 3_600e9],
 	[1e9, "s"],
@@ -75,7 +75,7 @@ export function formatValue(value: number, unit: string): string {
 	return formatExact(value, unit);
 }
 
-/** One unit for a column whose usual large value is `max`: that of its rows, not of their sum. */
+/** One unit for a column whose rows have values up to about `max`. */
 export function scaleFor(max: number, unit: string): Scale {
 	if (unit === "nanoseconds") {
 		return pick(max, COLUMN_TIME);
@@ -89,8 +89,8 @@ export function scaleFor(max: number, unit: string): Scale {
 }
 
 /**
- * A value in a unit that stands elsewhere; with as many decimals as suit `max`. One that would have
- * more than seven digits gets a letter of its own: "213 G".
+ * A value without its unit, which is shown elsewhere; `max` determines the decimals. A value of
+ * more than seven digits gets a letter: "213 G".
  */
 export function formatIn(value: number, scale: Scale, max: number): string {
 	if (Math.abs(value / scale.size) >= LARGE) {
@@ -133,13 +133,13 @@ export function formatShare(part: number, whole: number): string {
 	return `${percent.toFixed(percent < 1 ? 2 : 1)} %`;
 }
 
-/** What a value of a series becomes on the chart's axis. */
+/** How values of a series are shown on the chart's axis. */
 export interface Rate {
-	/** Multiplies a sum over one step. */
+	/** The factor for a sum over one step. */
 	factor: number;
 	/**
-	 * "cores" for CPU time, "at once" for other times (seconds of waiting in a second are how many
-	 * wait); else a unit, "/s" appended for what accumulates.
+	 * "cores" for CPU time, "at once" for other times (seconds of waiting per second are the number of
+	 * waiting threads); else a unit, with "/s" for sums.
 	 */
 	label: string;
 }
@@ -173,7 +173,10 @@ export function formatRate(value: number, rate: Rate): string {
 	return (few ? `${Number(value.toPrecision(3))}${name}` : formatValue(value, unit)) + (perSecond ? "/s" : "");
 }
 
-/** The values at the lines of an axis: all in one unit, with as few digits as tell them apart. */
+/**
+ * The values at the lines of an axis: all in one unit, with the fewest digits that distinguish
+ * them.
+ */
 export function formatTicks(ticks: readonly number[], rate: Rate): string[] {
 	const perSecond = rate.label.endsWith("/s");
 	const unit = perSecond ? rate.label.slice(0, -2) : rate.label;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The state of the page and its form in the URL. What is at its default is left out. */
+/** The state of the page and its form in the URL, which leaves out defaults. */
 import { type Filter, formatFilter, type Group, GROUPS, parseFilter, FILTERS_MAX } from "./filter.ts";
 import type { Range } from "./time.ts";
 
-/** What stands beside what. */
+/** The views, "both" being graph and table. */
 export const VIEWS = ["both", "flame", "table", "calls", "time"] as const;
 export type View = (typeof VIEWS)[number];
 
@@ -11,7 +11,7 @@ export type View = (typeof VIEWS)[number];
 export const PAGES = ["explore", "compare", "fleet", "agents", "targets", "symbols", "store"] as const;
 export type Page = (typeof PAGES)[number];
 
-/** How long before the range its base lies; "": right before it. */
+/** How long before the range its base is; "": directly before it. */
 export const SHIFTS = ["", "1h", "1d", "7d"] as const;
 export type Shift = (typeof SHIFTS)[number];
 
@@ -19,64 +19,64 @@ export type Shift = (typeof SHIFTS)[number];
 export interface Code {
 	name: string;
 	binary: string;
-	/** Its source file; "": not known. */
+	/** Its source file; "": unknown. */
 	file: string;
-	/** Its instructions, not its source. */
+	/** Show its instructions, not its source. */
 	asm: boolean;
 }
 
-/** In the place of a snapshot's id: the link names one, but not as ids are. */
+/** In place of a snapshot's id, if the id in the link is malformed. */
 export const NO_SNAPSHOT = "?";
 
-/** Everything that a link carries. */
+/** Everything that is in a link. */
 export interface State {
 	page: Page;
-	/** Profile type; "" until the server's types are known. */
+	/** Profile type; "": the default. */
 	type: string;
 	/** Matchers between the braces of the selector. */
 	matchers: string;
 	range: Range;
-	/** The label the chart is split by; "" for none. */
+	/** The label by which the chart is split; "": none. */
 	by: string;
 	/** Lines instead of stacked areas. */
 	lines: boolean;
-	/** The part of the chart that is in force, in milliseconds since 1970. */
+	/** The selected part of the chart, in milliseconds since 1970. */
 	select: { fromMs: number; toMs: number } | null;
-	/** Key of the frame the graph is zoomed to. */
+	/** Key of the frame to which the graph is zoomed. */
 	zoom: string;
 	search: string;
 	view: View;
-	/** The label that the chart over time has a row for each value of; "": one row; null: the usual one. */
+	/** The label of the rows of the chart over time; "": one row; null: the usual label. */
 	timeBy: string | null;
 	/** Callers first. */
 	invert: boolean;
-	/** The function that the graph is about, from wherever it is called; "" for all. */
+	/** The focused function, from all its callers; "": none. */
 	focus: string;
-	/** Callers above and callees below the function that the graph is about. */
+	/** Show callers above and callees below the focused function. */
 	sandwich: boolean;
-	/** What of the stacks is kept. */
+	/** The filters of stacks and frames. */
 	filters: readonly Filter[];
-	/** What a bar is. */
+	/** What a bar stands for. */
 	group: Group;
 	/** The function that is marked in graph and table. */
 	mark: string;
 	/** The binary that is marked. */
 	binary: string;
 	sort: string;
-	/** Its source stands in the place of graph and table; null: they are there. */
+	/** The function whose source is shown in place of graph and table; null: none. */
 	code: Code | null;
-	/** The snapshot that is open in the place of the server's samples; "" for none. */
+	/** The snapshot that is shown instead of the server's samples; "": none. */
 	shared: string;
 	/** Refreshing is paused. */
 	paused: boolean;
-	/** Matchers of what is compared with; null: the same as those of this side. */
+	/** Matchers of the base; null: the same as those of this side. */
 	baseMatchers: string | null;
-	/** The range that is compared with; null: as `shift` says. */
+	/** The range of the base; null: as `shift` says. */
 	baseRange: Range | null;
 	shift: Shift;
-	/** Values are compared as they are, not as shares of their side. */
+	/** Compare values, not shares of each side. */
 	absolute: boolean;
-	/** Rows of the comparison are by total, not by self value. */
+	/** Order the comparison by total, not by self value. */
 	byTotal: boolean;
 }
 
@@ -125,7 +125,7 @@ export function splitQuery(text: string): { type: string; matchers: string } {
 	return /^[\w.]+(:[\w./]+){2,}$/.test(s) ? { type: s, matchers: "" } : { type: "", matchers: s };
 }
 
-/** The selector as the API takes it. */
+/** The selector for the API. */
 export function joinQuery(type: string, matchers: string): string {
 	const inside = matchers.trim();
 	return inside === "" ? type : `${type}{${inside}}`;
@@ -139,7 +139,7 @@ function parseSelect(text: string | null): State["select"] {
 	return { fromMs: from, toMs: to };
 }
 
-/** One of a list, or its first. */
+/** The text if it is in the list, else the list's first. */
 function oneOf<T extends string>(text: string | null, known: readonly T[]): T {
 	return known.find((k) => k === text) ?? known[0]!;
 }
@@ -158,7 +158,7 @@ function parseShared(id: string | null): string {
 	return id === null || /^[a-z2-7]{22}([a-z2-7]{6})?$/.test(id) ? (id ?? "") : NO_SNAPSHOT;
 }
 
-/** Reads the parameters of a URL; what makes no sense is left at its default. */
+/** Reads the parameters of a URL; malformed ones become their default. */
 export function parseUrl(search: string): State {
 	const p = new URLSearchParams(search);
 	const { type, matchers } = splitQuery(p.get("query") ?? "");

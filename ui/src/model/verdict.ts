@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a difference of two values means: how large it is, and whether samples suffice to say so. */
+/**
+ * Rates the difference of two values: its size, and whether there are enough samples to be sure.
+ */
 import type { Lch, Paint, Theme } from "./colour.ts";
 import { toPixel } from "./colour.ts";
 import type { Diff } from "./diff.ts";
 import { Kind } from "./flame.ts";
 
-/** Steps from gone to new; `unknown`: it differs, but chance alone could do that. */
+/** Steps from gone to new; `unknown`: the difference may be chance. */
 export const STEPS = [
 	{ name: "gone", least: -1 },
 	{ name: "\u2212 50 %", least: -Infinity },
@@ -22,9 +24,9 @@ export const SAME = 4;
 export const NEW = 8;
 export const UNKNOWN = 9;
 
-/** Samples of both sides together below which nothing is said. */
+/** With fewer samples of both sides together a difference is `unknown`. */
 const SAMPLES_MIN = 5;
-/** Standard deviations that a difference must have: chance does it once in a hundred. */
+/** The least difference in standard deviations: chance exceeds it once in a hundred cases. */
 const DEVIATIONS = 2.58;
 
 /** Whether two values of a comparison differ by more than chance. */
@@ -88,7 +90,10 @@ export function formatChange(a: number, base: number): string {
 	return text === "0.0" ? "0 %" : `${percent < 0 ? "\u2212" : "+"}${text} %`;
 }
 
-/** Less is blue and more is orange: told apart by all who see; text can be read on each. */
+/**
+ * Less is blue and more is orange, which colour-blind people can distinguish; text is readable on
+ * both.
+ */
 const LESS = 250;
 const MORE = 55;
 const TONES: Record<Theme, { less: [number, number][]; more: [number, number][]; same: Lch; unknown: Lch }> = {

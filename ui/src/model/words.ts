@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * What frames are coloured by: their binary; where there is none, or where one binary is nearly all
- * there is, the package of the function; where there is neither, as in a file of folded stacks, the function.
+ * The words by which frames are coloured: the binary; without one, or if nearly all frames are of
+ * one binary, the package of the function; without either, as in a file of folded stacks, the
+ * function.
  */
 import { type Flame, Kind } from "./flame.ts";
 import { placeOf } from "./names.ts";
 
 /** A binary with more than this share of the samples is shown by its packages. */
 const ONE_BINARY = 0.75;
-/** How pprof files of other profilers call the kernel. */
+/** The kernel's names in pprof files of other profilers. */
 const KERNEL = /^(\[kernel|\[vmlinux|vmlinux$|\[guest\.kernel)/;
 
 /** "grpc" of "google.golang.org/grpc.(*Server).Serve", "std" of "std::vector<int>::at"; or "". */
@@ -25,12 +26,12 @@ export function packageOf(name: string): string {
 	return /(::|\.)/.test(path.at(-1) ?? "") ? first : "";
 }
 
-/** What a function without binary and package is coloured by: itself, unless it is an address. */
+/** The word of a function without binary and package: its name, unless that is an address. */
 function placeless(name: string): string {
 	return placeOf(name) ? "" : name;
 }
 
-/** The last part of a path: what a binary and a label have in common. */
+/** The last part of a path, as in labels. */
 export function baseName(path: string): string {
 	return path.slice(path.lastIndexOf("/") + 1);
 }
@@ -43,7 +44,7 @@ export function binaryText(binary: string): string {
 /** The words of the nodes of a graph. */
 export class Words {
 	private readonly f: Flame;
-	/** By index of `strings`: the package of a name, once it was asked for. */
+	/** By index of `strings`: the package of a name, if it was computed. */
 	private readonly packages: (number | undefined)[] = [];
 	private readonly ids = new Map<string, number>();
 	private readonly texts: string[] = [];
@@ -137,8 +138,8 @@ export function wordShares(f: Flame, words: Words, root: number, callers = false
 }
 
 /**
- * The words that get the colours which can be told apart: by self value. Packages of one binary are
- * seen more than they run, so half of theirs go by the room they take.
+ * The words that get distinguishable colours, by self value. Packages of one binary take more room
+ * in the graph than their self values, so half of these colours go by total value.
  */
 export function commonWords(f: Flame, words: Words, callers: boolean, split: string): string[] {
 	const usable = (w: WordShare) => w.word !== "" && !w.kernel;
@@ -158,7 +159,7 @@ export function commonWords(f: Flame, words: Words, callers: boolean, split: str
 	return [...bySelf.slice(0, 6), ...byArea];
 }
 
-/** The binary that is nearly all there is of a graph, or "". */
+/** The binary that has nearly all samples of a graph, or "". */
 export function mainBinary(f: Flame, callers: boolean): string {
 	const [first] = wordShares(f, new Words(f, "\n"), 0, callers).filter((w) => !w.kernel);
 	return first && first.self > ONE_BINARY * f.value[0]! ? first.word : "";
