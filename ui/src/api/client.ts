@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/**
- * The only file that sends requests to the server: GET and POST, JSON; errors have a message for
- * people.
- */
+/** All requests to the server: GET and POST, JSON; errors have a message for people. */
 import type { Flame } from "../model/flame.ts";
 import type { Mark } from "../model/marks.ts";
 import { learnClock } from "./clock.ts";
@@ -87,10 +84,7 @@ async function ask(path: string, parameters: Parameters, signal: AbortSignal): P
 	return response;
 }
 
-/**
- * Sends a password or a token (as a header's value) to the server; only the server's cookie is
- * kept.
- */
+/** Sends a password or a token (as a header's value) to the server; only the server's cookie is kept. */
 export async function logIn(authorization: string): Promise<void> {
 	if (!/^[\t\x20-\x7e]*$/.test(authorization)) {
 		throw new ApiError("A token has only letters, digits and signs of ASCII.", 400, "CLIENT");
@@ -140,9 +134,7 @@ export async function getValues(
 	return (await get<{ values?: string[] }>(path, { ...q }, signal)).values ?? [];
 }
 
-/**
- * Sums over steps, split by one label or several: the largest `limit` series, and the rest as one.
- */
+/** Sums over steps, split by one label or several: the largest `limit` series, and the rest as one. */
 export function getSeries(
 	q: Question,
 	by: string | string[],
@@ -192,10 +184,7 @@ export async function getChart(q: Question, by: string, signal: AbortSignal): Pr
 	return { flame, time, begin: answer.begin ?? 0, by };
 }
 
-/**
- * Which part of a question no samples match (a label, a value, the time), in the words of the
- * command line; "": there are samples.
- */
+/** Which part of a question (a label, a value, the time) no sample matches; "": there are samples. */
 export async function getReason(q: Question, signal: AbortSignal): Promise<string> {
 	try {
 		await get("api/top", { ...q, limit: 1, required: 1 }, signal);
@@ -227,10 +216,7 @@ async function post<T>(path: string, parameters: Parameters): Promise<T> {
 	return (await response.json()) as T;
 }
 
-/**
- * Keeps the profile of a question on the server for a time ("7d"); returns its id and when it
- * expires.
- */
+/** Keeps the profile of a question on the server for a time ("7d"); returns its id and when it expires. */
 export function keepSnapshot(q: Question, expires: string): Promise<{ id: string; expires: number }> {
 	return post("api/snapshots", { ...q, expires });
 }
@@ -246,10 +232,7 @@ export function pprofUrl(q: Question): string {
 	return apiUrl("api/pprof", { ...q });
 }
 
-/**
- * The address of the flame graph in another tool's format, with all frames; in HTML the narrowest
- * are left out.
- */
+/** The flame graph's address in another format, with all frames; in HTML without the narrowest. */
 export function graphUrl(q: Question, format: string): string {
 	return apiUrl("api/flamegraph", { ...q, format, trim: format === "html" ? undefined : 0 });
 }

@@ -46,9 +46,7 @@ class Inverted {
 	/** By node: its stacks, a range of `stacks`. */
 	private readonly low: Int32Array;
 	private readonly high: Int32Array;
-	/**
-	 * Nodes of the old graph with values of their own, and the next caller of each; 0: no further one.
-	 */
+	/** Nodes of the old graph with values of their own, and the next caller of each; 0: no further one. */
 	private readonly stacks: Int32Array;
 	private readonly caller: Int32Array;
 	private readonly moved: Int32Array;
@@ -164,10 +162,7 @@ class Inverted {
 		}
 	}
 
-	/**
-	 * Makes the children of a node, the largest value first; the value of children without room is
-	 * added to `trimmed`.
-	 */
+	/** Makes a node's children, the largest value first; `trimmed`: the value of those without room. */
 	private expand(node: number, made: (child: number) => void): void {
 		const { f, of, stacks, caller, child, value, low, high } = this;
 		const from = low[node]!;
@@ -264,7 +259,7 @@ class Inverted {
 
 /**
  * The inverted graph: each function that ran, and below it its callers. Beyond `nodesMax` nodes,
- * callers of the smallest nodes are left out, and their value is added to `trimmed`.
+ * callers of the smallest nodes are left out; `trimmed` has their value.
  */
 export function invertFlame(f: Flame, nodesMax = NODES_MAX): Flame {
 	const { of, like } = functionsOf(f);

@@ -25,7 +25,7 @@ const OTHERS: Partial<Record<Page, LazyView<PageProps>>> = {
 	store: lazy(pages, (m) => m.Store),
 };
 
-/** "?" opens the help, wherever nobody types. */
+/** "?" opens the help, unless the user is typing. */
 function useHelpKey(show: () => void): void {
 	useEffect(() => {
 		const listen = (e: KeyboardEvent) => {
@@ -39,14 +39,14 @@ function useHelpKey(show: () => void): void {
 	});
 }
 
-/** Everything. */
+/** The whole page. */
 export function App() {
 	const state = useAppState();
 	const [choice, theme, setTheme] = useTheme();
 	const [help, setHelp] = useState(false);
 	const [locked, setLocked] = useState(false);
 	useEffect(() => onRefused(() => setLocked(true)), []);
-	// the page stays as it is until the help is here, or says that it does not come
+	// the page does not change until the help is loaded, or loading has failed
 	const showHelp = () => void Help.load().catch(() => undefined).then(() => setHelp(true));
 	useHelpKey(showHelp);
 	useFront();

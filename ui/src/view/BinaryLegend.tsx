@@ -11,12 +11,12 @@ import { Cut } from "./Cut.tsx";
 const SHOWN_MAX = 10;
 const OPEN_MAX = 200;
 
-/** Name of a binary for people. */
+/** Shown name of a binary. */
 export function binaryName(b: WordShare): string {
 	return b.kernel ? "kernel" : b.word || "no binary";
 }
 
-/** Chips that do not fit the one row are hidden: what is not seen must not get the focus. */
+/** Hides chips that do not fit into the one row, so that they do not get the focus. */
 function useOneRow(open: boolean) {
 	const list = useRef<HTMLUListElement>(null);
 	const fit = () => {
@@ -35,7 +35,7 @@ function useOneRow(open: boolean) {
 	return list;
 }
 
-/** Which colour is which binary, with its share of the self time; a click marks its frames. */
+/** The binaries with their colours and shares of the self value; a click marks a binary's frames. */
 export function BinaryLegend(props: {
 	flame: Flame;
 	words: Words;

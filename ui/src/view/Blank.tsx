@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What stands where the server's answer has nothing to show, with the reason and what to do. */
+/** Shown where the server's answer is empty: the reason, and what to do. */
 import { useEffect, useState } from "preact/hooks";
 import { getReason, type Question } from "../api/client.ts";
 import { serverNow } from "../api/clock.ts";
@@ -37,7 +37,7 @@ export function BadRange({ problem, state }: { problem: string; state: State }) 
 	);
 }
 
-/** A link with a profile type that there is none of. */
+/** A link with a profile type that has no samples. */
 function NoType({ type, data }: { type: string; data: Data }) {
 	const types = data.types.data ?? [];
 	const all = types.map((t) => t.type);
@@ -64,7 +64,7 @@ function NoType({ type, data }: { type: string; data: Data }) {
 	);
 }
 
-/** What of the question nothing meets, in the server's words; "" until it is known. */
+/** Why no sample matches the question, in the server's words; "" until it is known. */
 function useReason(question: Question | null): string {
 	const [reason, setReason] = useState("");
 	const { query = "", from = "", to = "" } = question ?? {};
@@ -79,14 +79,14 @@ function useReason(question: Question | null): string {
 	return reason;
 }
 
-/** A question without samples: which, and how to ask for more. */
+/** A question without samples, and ways to find some. */
 export function NoSamples({ state, data }: { state: State; data: Data }) {
 	const { type, span } = data;
 	const now = serverNow();
 	const known = type && type.last > 0 ? { fromMs: type.first, toMs: type.last } : null;
 	const request = requestOf(state.matchers);
 	const outside = known !== null && (span.toMs < known.fromMs || span.fromMs > known.toMs);
-	// the server would say the range again
+	// the server would give the range as the reason again
 	const reason = useReason(outside ? null : data.question);
 	const ways: { name: string; run: () => void }[] = [];
 	if (state.select) {
@@ -141,7 +141,7 @@ export function NoSamples({ state, data }: { state: State; data: Data }) {
 	);
 }
 
-/** Where the filters leave nothing of what there is. */
+/** Shown if the filters leave no samples. */
 export function NoneLeft() {
 	return (
 		<div class="blank in-panel" role="status" data-testid="none-left">

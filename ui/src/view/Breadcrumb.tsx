@@ -5,7 +5,7 @@ import { fitName } from "../model/names.ts";
 const SHOWN = 6;
 const NAME_MAX = 36;
 
-/** The way from the root to the zoomed frame; each step is a way back. */
+/** The path from the root to the zoomed frame; a click on a step zooms out to it. */
 export function Breadcrumb(props: { flame: Flame; zoom: number; zoomTo: (node: number) => void }) {
 	const { flame, zoom, zoomTo } = props;
 	const path = pathTo(flame, zoom);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A text in two parts of which the first gives way: the end of a name says most. */
+/** A text in two parts, of which the first is cut if there is no room: the end of a name says most. */
 export function Cut({ parts: [head, tail] }: { parts: [string, string] }) {
 	return (
 		<span class="cut">

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What stands where there is nothing to show yet, with the reason and what to do: also without a server. */
+/** Shown while there is no answer yet, also without a server: the reason, and what to do. */
 import { useEffect, useState } from "preact/hooks";
 import type { ApiError } from "../api/client.ts";
 import type { Data } from "../app/data.ts";
@@ -20,7 +20,7 @@ function useSeconds(): number {
 	return seconds;
 }
 
-/** Something is on its way: said at once, and more of it the longer it takes. */
+/** A message at once that something is loading, and more text the longer it takes. */
 export function Loading({ text, trouble }: { text: string; trouble: ApiError | null }) {
 	const seconds = useSeconds();
 	const why = trouble?.status === 0 ? "The server does not answer yet." : "The server is busy.";
@@ -79,7 +79,7 @@ export function Waiting({ error }: { error: ApiError | null }) {
 	);
 }
 
-/** The first question failed: there is nothing older to show. */
+/** The first request failed, so there is no older answer to show. */
 export function NoAnswer({ error, state, data }: { error: ApiError; state: State; data: Data }) {
 	const bad = error.status === 400;
 	const large = error.status === 422;
@@ -109,7 +109,7 @@ export function NoAnswer({ error, state, data }: { error: ApiError; state: State
 	);
 }
 
-/** Trouble that lasts, and how old what is still shown is; it floats, so that nothing moves. */
+/** Trouble that lasts, and the age of what is shown; it floats, so that nothing else moves. */
 export function Problem(props: { error: ApiError; shownMs: number; retry: () => void }) {
 	const { error, shownMs, retry } = props;
 	useSeconds();

@@ -23,7 +23,7 @@ const CodeView = lazy(() => import("./more.tsx"), (m) => m.CodeView, codeStyle);
 const Nothing = lazy(() => import("./more.tsx"), (m) => m.Nothing);
 const BadRange = lazy(() => import("./more.tsx"), (m) => m.BadRange);
 
-/** What Esc takes back, one step at a time: what was added last is the narrowest. */
+/** Esc undoes one step: first the one that narrows most. */
 function stepBack(): void {
 	const s = stateNow();
 	if (s.code) {
@@ -97,7 +97,7 @@ function Lower({ data, state, theme }: { data: Data; state: State; theme: Theme 
 	return <FlamePanel data={data} flame={shown} state={state} theme={theme} />;
 }
 
-/** Errors of what is shown; those about the question belong to the selector. */
+/** Errors of the shown parts; those of the question are shown at the selector. */
 function errorsOf(data: Data, matchers: string): { selector: string; other: ApiError | null } {
 	const { types, flame, series, top } = data;
 	const errors = [types.error, flame.error, series.error, top.error].filter((e) => e !== null);
@@ -120,7 +120,7 @@ function useTitle(state: State, data: Data): string {
 
 const Compare = lazy(() => import("./compare/Compare.tsx"), (m) => m.Compare);
 
-/** What is below the bar on top. */
+/** The page below the top bar. */
 function Body({ data, state, theme }: { data: Data; state: State; theme: Theme }) {
 	if (data.type === null) {
 		const started = data.types.data !== null || data.types.error !== null;

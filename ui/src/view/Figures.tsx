@@ -4,7 +4,7 @@ import type { Flame } from "../model/flame.ts";
 import { meaningOf } from "../model/types.ts";
 import { formatCount, formatShare, formatValue } from "../model/units.ts";
 
-/** What is shown, in one line of figures. */
+/** A line of numbers about the shown part. */
 export function Figures({ flame, zoom, data }: { flame: Flame; zoom: number; data: Data }) {
 	const { trimmed, unit } = flame;
 	const total = data.whole?.total ?? flame.total;

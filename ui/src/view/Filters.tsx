@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Filters as chips, the form that adds one, and what a bar of the graph is. */
+/** Filters as chips, the form that adds one, and the choice of groups. */
 import { useState } from "preact/hooks";
 import { go, stateNow } from "../app/store.ts";
 import {
@@ -43,7 +43,7 @@ export function addFilter(filter: Filter): void {
 	}
 }
 
-/** Puts another filter in the place of one, or none. */
+/** Replaces a filter, or removes it (null). */
 function change(index: number, filter: Filter | null): void {
 	const filters = [...stateNow().filters];
 	filters.splice(index, 1, ...(filter ? [filter] : []));
@@ -71,7 +71,7 @@ function Select<T extends string>(props: {
 	);
 }
 
-/** What is in force, each with a way out; nothing where there is nothing. */
+/** The filters and the group, each with a button that removes it; nothing if there are none. */
 export function FilterChips({ state }: { state: State }) {
 	const { filters, group } = state;
 	const request = requestOf(state.matchers);

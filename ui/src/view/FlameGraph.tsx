@@ -13,18 +13,18 @@ import { useLongPress } from "./long_press.ts";
 import { kindText, type Point, Tooltip } from "./Tooltip.tsx";
 import { useRenderer } from "./use_renderer.ts";
 
-/** What the graph shows and tells. */
+/** Content and callbacks of the graph. */
 export interface FlameGraphProps {
 	flame: Flame;
 	theme: Theme;
 	/** Colours of the frames. */
 	paint: Paint;
 	zoom: number;
-	/** Value of all samples; the graph may be about a part of them. */
+	/** Value of all samples; the graph may show a part of them. */
 	total: number;
 	/** Frames that keep their colour; null: all. */
 	hit: Uint8Array | null;
-	/** The root is below, what is deeper above it. */
+	/** The root is at the bottom, callees are above it. */
 	flip?: boolean;
 	focus: number;
 	setFocus: (node: number) => void;
@@ -32,11 +32,11 @@ export interface FlameGraphProps {
 	openMenu: (node: number, at: Point) => void;
 	onHover: (node: number) => void;
 	copy: (node: number) => void;
-	/** How many times wider than the zoomed frame it is seen now, as a power of two. */
+	/** Gets the magnification of the zoomed frame, as a power of two. */
 	onMagnify?: (times: number) => void;
-	/** Another key was pressed on a frame; whether it did something. */
+	/** Another key was pressed on a frame; returns whether it did something. */
 	onKey?: (key: string, node: number) => boolean;
-	/** What floats beside a frame, and one sentence about it; the usual ones if left out. */
+	/** The tooltip of a frame, and a sentence for screen readers; the usual ones by default. */
 	tip?: (node: number, at: Point) => ComponentChildren;
 	say?: (node: number) => string;
 }
@@ -53,7 +53,7 @@ function deepestBelow(f: Flame, node: number): number {
 	return deepest;
 }
 
-/** One sentence about a frame, for those who listen. */
+/** A sentence about a frame, for screen readers. */
 export function describe(f: Flame, node: number, all: number): string {
 	const share = formatShare(f.value[node]!, all);
 	const total = `${formatValue(f.value[node]!, f.unit)}, ${share} of all`;

@@ -10,7 +10,7 @@ import { Icon } from "./icons.tsx";
 
 const HINT_KEY = "firn.hint";
 
-/** The line below the toolbar: one sentence for newcomers, or the way to the zoomed frame. */
+/** The line below the toolbar: a sentence for newcomers, or the path to the zoomed frame. */
 export function FlameLine(props: {
 	flame: Flame;
 	zoom: number;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Graph and table side by side, with what steers both. */
+/** Graph and table side by side, with their controls. */
 import { useMemo, useState } from "preact/hooks";
 import { copyText } from "../app/copy.ts";
 import { type Data, isFiltered } from "../app/data.ts";
@@ -71,7 +71,7 @@ export function useMarks(flame: Flame, words: Words, zoom: number, state: State,
 	return { search, found, inZoom, hit: (other ?? found)?.hit ?? null };
 }
 
-/** Rows of the table: the server's for everything, those of the graph for a part of it. */
+/** Rows of the table: the server's for all samples, the graph's for a part. */
 function useRows(
 	data: Data,
 	flame: Flame,
@@ -91,7 +91,7 @@ function useRows(
 	}, [flame, all, zoom, data.flame.id, top.data, top.id, state.focus, state.invert, state.filters, state.group]);
 }
 
-/** What frames are coloured by, and the colours of the commonest. */
+/** The words by which frames are coloured, and the slots of the commonest. */
 function useWords(data: Data, flame: Flame, state: State) {
 	const whole = data.flame.data ?? flame;
 	const callers = state.invert && state.focus === "";
@@ -104,7 +104,7 @@ function useWords(data: Data, flame: Flame, state: State) {
 	return { words, split, slots: useSlots(commonest) };
 }
 
-/** The lower half of the page. `flame` has samples in it. */
+/** The lower half of the page. `flame` is not empty. */
 export function FlamePanel(props: { data: Data; flame: Flame; state: State; theme: Theme }) {
 	const { data, flame, state, theme } = props;
 	const { zoom } = data;

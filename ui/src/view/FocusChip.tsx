@@ -2,7 +2,7 @@
 import { go } from "../app/store.ts";
 import { Icon } from "./icons.tsx";
 
-/** The function that the graph is reduced to, and the way back to all of it. */
+/** The focused function, and a button back to the whole graph. */
 export function FocusChip({ focus, invert }: { focus: string; invert: boolean }) {
 	return (
 		<span class="focus-chip">

@@ -44,7 +44,7 @@ function List({ rows, keys }: { rows: readonly [string, string][]; keys: boolean
 	);
 }
 
-/** How to read the page, and what to press. */
+/** How to read the page, and the keys. */
 export function Help({ close }: { close: () => void }) {
 	const dialog = useRef<HTMLDialogElement>(null);
 	useEffect(() => dialog.current?.showModal(), []);

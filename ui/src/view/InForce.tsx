@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The range in force beside the chart, and how keys move it. */
+/** The selected range beside the chart, and the keys that move it. */
 import { serverNow } from "../api/clock.ts";
 import type { Data } from "../app/data.ts";
 import { go, stateNow } from "../app/store.ts";
@@ -9,7 +9,7 @@ import type { Rate } from "../model/units.ts";
 import type { State } from "../model/url.ts";
 import { Icon } from "./icons.tsx";
 
-/** The range in force, and the way back to the whole. */
+/** The selected range, and a button back to the whole. */
 export function InForce({ state, data, rate }: { state: State; data: Data; rate: Rate }) {
 	const { select } = state;
 	if (!select && state.page === "compare") {
@@ -53,7 +53,7 @@ export function InForce({ state, data, rate }: { state: State; data: Data; rate:
 	);
 }
 
-/** Arrow keys on the chart move the range in force by a step; with Shift they move its end. */
+/** Arrow keys on the chart move the selected range by a step; with Shift they move its end. */
 export function moveSelect(e: KeyboardEvent, grid: Grid, span: Span): void {
 	const by = e.key === "ArrowLeft" ? -1 : e.key === "ArrowRight" ? 1 : 0;
 	if (by === 0) {

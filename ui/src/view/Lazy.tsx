@@ -5,15 +5,15 @@ import { useEffect, useState } from "preact/hooks";
 import { addStyle } from "../app/style.ts";
 import { Loading } from "./Empty.tsx";
 
-/** A view that is not here yet. */
+/** A view that is loaded later. */
 export interface LazyView<P> {
 	load: () => Promise<ComponentType<P>>;
 	there: ComponentType<P> | null;
 }
 
 /**
- * Names a view of another file of the page: `lazy(() => import("./x.tsx"), (m) => m.X)`; `style` is the
- * address of its style sheet, where it has one of its own.
+ * A view in another file of the page: `lazy(() => import("./x.tsx"), (m) => m.X)`; `style` is the address of
+ * its own style sheet, if any.
  */
 export function lazy<M, P>(fetch: () => Promise<M>, pick: (m: M) => ComponentType<P>, style = ""): LazyView<P> {
 	const view: LazyView<P> = {
@@ -27,7 +27,7 @@ export function lazy<M, P>(fetch: () => Promise<M>, pick: (m: M) => ComponentTyp
 	return view;
 }
 
-/** The view once it is here. A file that does not come is asked for again by a button. */
+/** The view once it is loaded. If loading fails, a button tries again. */
 export function Lazy<P extends object>(props: { of: LazyView<P> } & P) {
 	const { of, ...rest } = props;
 	const [state, set] = useState<"" | "failed">("");

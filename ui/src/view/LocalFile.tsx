@@ -20,12 +20,12 @@ import { NavMenu } from "./Nav.tsx";
 import type { PageProps } from "./pages/Frame.tsx";
 import { PageButtons } from "./TopBar.tsx";
 
-/** What a question about the server would have answered. */
+/** A query with an answer, as the server's would be. */
 function answer<T>(data: T | null, id: string): Query<T> {
 	return { data, id, error: null, trouble: null, slow: false, atMs: 0, tookMs: 0 };
 }
 
-/** The graph as panels of the server's samples want it. */
+/** The graph in the form that panels of the server's samples take. */
 function useLocal(state: State, view: View, name: string): Data {
 	const { filters, group, focus, invert } = state;
 	const inverted = invert && focus === "";
@@ -78,7 +78,7 @@ function Graph({ page, view, name }: { page: PageProps; view: View; name: string
 	return <FlamePanel data={data} flame={data.shown} state={page.state} theme={page.theme} />;
 }
 
-/** Reads a file; a newer one takes its place. */
+/** Reads a file; a newer file replaces it. */
 function useViews(file: File): { views: View[] | null; error: string } {
 	const [read, set] = useState<{ file: File; views: View[] | null; error: string }>({ file, views: null, error: "" });
 	useEffect(() => {
@@ -100,14 +100,14 @@ function useViews(file: File): { views: View[] | null; error: string } {
 	return read.file === file ? read : { views: null, error: "" };
 }
 
-/** What a page of a file says of it. */
+/** Texts on a file's page. */
 interface Words {
 	title: string;
 	leave: string;
 	about: (view: View | undefined) => string;
 }
 
-/** The page of a file; `words`: of one that is not from this computer. */
+/** The page of a file; `words`: texts for a file that is not from this computer. */
 export function LocalFile(page: PageProps & { file: File; close: (view: View | undefined) => void; words?: Words }) {
 	const { file } = page;
 	const words = page.words ?? { title: file.name, leave: "Close the file", about: () => "From this computer; it stays in this tab" };

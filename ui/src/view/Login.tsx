@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Where the server asks who comes: a name and a password, or a token. Neither is kept, nor in a URL. */
+/** The login: a name and a password, or a token. They are not stored, and not in any URL. */
 import { useState } from "preact/hooks";
 import { ApiError, logIn } from "../api/client.ts";
 import { LOGGED_IN, writeSetting } from "../app/theme.ts";
 
-/** Basic's text of any characters. */
+/** The credentials of HTTP Basic authentication, in UTF-8. */
 function basic(name: string, password: string): string {
 	const bytes = new TextEncoder().encode(`${name}:${password}`);
 	return `Basic ${btoa(String.fromCharCode(...bytes))}`;

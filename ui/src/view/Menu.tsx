@@ -6,7 +6,7 @@ import { type Point, placeNear } from "./Tooltip.tsx";
 /** An entry of a menu. */
 export interface MenuItem {
 	name: string;
-	/** The key that does the same, for people to learn. */
+	/** The key that does the same, shown so that users learn it. */
 	hint?: string;
 	run: () => void;
 }
@@ -15,7 +15,7 @@ export interface MenuItem {
 export function Menu(props: {
 	at: Point;
 	title: string;
-	/** Figures, for those who have no pointer to hover with. */
+	/** The values of the tooltip, for devices without a mouse. */
 	note?: string;
 	items: MenuItem[];
 	close: () => void;
@@ -74,7 +74,7 @@ export function Menu(props: {
 	);
 }
 
-/** The click of a tap that closes a menu does nothing else: a finger has no other way to leave it. */
+/** A tap outside of a menu only closes it: its click is swallowed. */
 function swallowClick(): void {
 	const swallow = (e: Event) => {
 		e.preventDefault();
@@ -103,7 +103,7 @@ export function useOutside(
 	}, [element]);
 }
 
-/** What floats keeps this far from the sides of the window, in CSS pixels. */
+/** Distance of floating elements from the sides of the window, in CSS pixels. */
 const EDGE_PX = 8;
 
 /** A button whose panel opens below it. */
@@ -123,7 +123,7 @@ export function Popover(props: {
 			return;
 		}
 		const box = panel.current!;
-		// a panel that would stick out of the window is moved into it
+		// a panel that would be partly outside of the window is moved
 		const observer = new ResizeObserver(() => {
 			box.style.transform = "";
 			const { left, right } = box.getBoundingClientRect();

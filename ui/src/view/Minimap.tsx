@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The whole graph beside one that is much deeper than its window: where one is, and a way to go elsewhere. */
+/**
+ * The whole graph, small, beside a graph that is much deeper than its window; shows the visible part, and
+ * scrolls.
+ */
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Paint } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
@@ -7,9 +10,9 @@ import { layoutFrames, newLayout } from "../model/layout.ts";
 import { ROW_PX } from "./flame_scene.ts";
 
 const WIDTH = 44;
-/** A row is drawn at least this wide: one deep stack is no wider than a line otherwise. */
+/** A row is drawn at least this wide: else one deep stack would be as thin as a line. */
 const FRAME_MIN = 6;
-/** Rows that are out of sight before it is worth its room. */
+/** With fewer hidden rows it is not shown. */
 const HIDDEN_MIN = 8;
 
 /** The widest frame of each row below a node. */
@@ -55,7 +58,7 @@ function draw(canvas: HTMLCanvasElement, flame: Flame, paint: Paint, zoom: numbe
 	canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
-/** Nothing where all rows, or nearly all, are seen. */
+/** Not shown if all or nearly all rows are visible. */
 export function Minimap(props: {
 	flame: Flame;
 	paint: Paint;

@@ -3,10 +3,13 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { go } from "../app/store.ts";
 import { Icon } from "./icons.tsx";
 
-/** Searches while somebody types are this far apart, in milliseconds: browsers refuse URLs that change more often. */
+/**
+ * The least time between searches while the user types, in milliseconds: browsers limit how often a URL
+ * changes.
+ */
 const GAP_MS = 120;
 
-/** The search box: the search follows while typing, the URL with it. */
+/** The search box: search and URL follow while the user types. */
 export function SearchBox(props: {
 	text: string;
 	error: string;
@@ -22,9 +25,9 @@ export function SearchBox(props: {
 	const [draft, setDraft] = useState(text);
 	const input = useRef<HTMLInputElement>(null);
 	const timer = useRef(0);
-	/** A step that waits for the search it belongs to. */
+	/** A step that waits for its search to be sent. */
 	const wanted = useRef(0);
-	/** What was sent last: it comes back as `text` when more has been typed. */
+	/** The text that was sent last: it comes back as `text`, perhaps after more was typed. */
 	const sent = useRef(text);
 	/** When it was sent, by the page's own clock. */
 	const sentMs = useRef(-GAP_MS);
@@ -34,7 +37,7 @@ export function SearchBox(props: {
 		sentMs.current = performance.now();
 		go({ search }, "replace");
 	};
-	// with the rendering, not after it: by then more may have been sent, and what is typed would go
+	// during the rendering, not after it: later, more may have been typed, which would be lost
 	useLayoutEffect(() => {
 		if (text !== sent.current) {
 			sent.current = text;
@@ -50,7 +53,7 @@ export function SearchBox(props: {
 	const change = (value: string) => {
 		setDraft(value);
 		clearTimeout(timer.current);
-		// the first letter at once; letters that come quicker than that share a search
+		// the first letter is sent at once; letters that follow quickly are sent together
 		const wait = sentMs.current + GAP_MS - performance.now();
 		if (wait <= 0) {
 			send(value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The selector: text with completion of labels, operators and values; the server judges it. */
+/** The selector: text with completion of labels, operators and values; the server checks it. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getLabels, getSeries, getValues, type Question } from "../api/client.ts";
 import { useQuery } from "../app/use_query.ts";
@@ -23,17 +23,17 @@ import { Popover } from "./Menu.tsx";
 const Builder = lazy(() => import("./more.tsx"), (m) => m.Builder, listStyle);
 
 const SHOWN_MAX = 200;
-/** One point a series: the order of values needs no more. */
+/** A step so long that each series has one point: the order of values needs no more. */
 const DAY_MS = 86_400_000;
 
 interface Choice {
 	text: string;
 	note: string;
-	/** Stands below the choice. */
+	/** A text below the choice. */
 	after?: string;
 }
 
-/** The other finished matchers, so that values are those that can still occur. */
+/** The other finished matchers, so that only values that can still occur are offered. */
 function otherMatchers(text: string, context: Context): string {
 	return parseMatchers(text)
 		.filter(
@@ -126,7 +126,7 @@ export function SelectorInput(props: {
 	type: string;
 	matchers: string;
 	error: string;
-	/** What it is called; "Selector" if left out. */
+	/** Its label; "Selector" by default. */
 	label?: string;
 	range: Omit<Question, "query">;
 	commit: (matchers: string, type: string) => void;

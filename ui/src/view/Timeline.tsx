@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Use over time, split by a label. A range that is dragged is what graph and table show. */
+/** The chart of values over time, split by a label. Dragging selects the range of graph and table. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { serverNow } from "../api/clock.ts";
@@ -73,18 +73,18 @@ function LegendRow(props: {
 	);
 }
 
-/** What a comparison adds to the chart. */
+/** The part of a comparison in the chart. */
 export interface TimelineBase {
 	span: Span;
-	/** Gets the range that was dragged; undefined: it is that of this side. */
+	/** Gets the dragged range; undefined: dragging selects this side's range. */
 	choose: ((span: Span) => void) | undefined;
-	/** Stands in the bar above the chart. */
+	/** A control in the bar above the chart. */
 	control: ComponentChildren;
 }
 
 const select = (span: Span) => go({ select: span });
 
-/** A second range, dragged in the chart: what the first one is compared with. */
+/** Compares with a second range that was dragged in the chart. */
 export function compareWith(span: Span): void {
 	const baseRange = { from: toApiTime(span.fromMs), to: toApiTime(span.toMs) };
 	const there = stateNow().page === "compare";
@@ -256,7 +256,7 @@ export function Timeline(props: {
 	);
 }
 
-/** What the values of the legend are; bytes and counts carry their unit themselves. */
+/** The meaning of the legend's values; bytes and counts have their unit with them. */
 function meanText({ label }: Rate): string {
 	return label === "cores" || label === "at once" ? `mean, ${label}` : "mean";
 }

@@ -4,7 +4,7 @@ import { type Flame, Kind, nodeBinary, nodeName, nodeSource } from "../model/fla
 import { kindName } from "../model/kinds.ts";
 import { formatShare, formatValue } from "../model/units.ts";
 
-/** Where something floats, in CSS pixels of the viewport. */
+/** A position in CSS pixels of the viewport. */
 export interface Point {
 	x: number;
 	y: number;
@@ -38,10 +38,7 @@ function Line(props: { what: string; value: number; unit: string; total: number;
 	);
 }
 
-/**
- * What is known of a frame, beside the pointer. `total` is the value of all samples, of which the
- * graph may be a part.
- */
+/** The tooltip of a frame. `total` is the value of all samples; the graph may show a part of them. */
 export function Tooltip(props: {
 	flame: Flame;
 	node: number;

@@ -45,7 +45,7 @@ export function TypePicker({ types, type }: { types: ProfileType[]; type: Profil
 	);
 }
 
-/** A link to what is seen now: the range becomes absolute, so that it shows the same tomorrow. */
+/** A link to the current view: the range becomes absolute, so that the link shows the same later. */
 function shareLink(state: State, data: Data): string {
 	const { fromMs, toMs } = data.span;
 	const range = isLive(state.range)
@@ -89,7 +89,7 @@ function SavedButton({ state, data }: { state: State; data: Data }) {
 	);
 }
 
-/** What the button of a live range says: the truth about what is shown. */
+/** Text and state of the button of a live range. */
 function liveState(state: State, data: Data): { name: string; title: string; class: string } {
 	const { trouble } = data.types;
 	if (trouble?.status === 0) {
@@ -135,7 +135,7 @@ function LiveButtons({ state, data }: { state: State; data: Data }) {
 	);
 }
 
-/** What concerns the page itself. */
+/** Buttons for the page itself. */
 export function PageButtons(props: {
 	choice: ThemeChoice;
 	setTheme: (choice: ThemeChoice) => void;
@@ -181,7 +181,7 @@ export function PageButtons(props: {
 	);
 }
 
-/** Type, selector, range, and what concerns the page itself. */
+/** Type, selector, range, and buttons for the page itself. */
 export function TopBar(props: {
 	title: string;
 	state: State;

@@ -29,7 +29,7 @@ const HEADINGS: readonly { key: SortKey; name: string; class: string }[] = [
 	{ key: "total", name: "Total", class: "cell-value" },
 ];
 
-/** The order in the URL: "total", "-name"; a minus turns it around. */
+/** The order in the URL: "total", "-name"; a minus reverses it. */
 export function parseSort(text: string): Sort {
 	const key = text.replace(/^-/, "") as SortKey;
 	if (!HEADINGS.some((h) => h.key === key)) {
@@ -45,10 +45,10 @@ function formatSort(sort: Sort): string {
 }
 
 interface TableProps {
-	/** null: not known yet. */
+	/** null: unknown yet. */
 	rows: readonly Row[] | null;
 	unit: string;
-	/** What a row is. */
+	/** What a row stands for. */
 	group: Group;
 	/** What 100 % is. */
 	whole: number;
@@ -56,10 +56,10 @@ interface TableProps {
 	words: Words;
 	slots: Slots;
 	matcher: Matcher | null;
-	/** What of a row it looks at. */
+	/** The field that the search matches. */
 	field: Field;
 	sort: string;
-	/** The function that is marked, and the one under the pointer in the graph. */
+	/** The marked function, and the one under the pointer in the graph. */
 	mark: string;
 	hover: string;
 	onHover: (name: string) => void;
@@ -126,7 +126,7 @@ function TableRow(props: {
 	);
 }
 
-/** What a row is, in words. */
+/** Heading of the column of groups. */
 const GROUPED: Partial<Record<Group, string>> = { binary: "Binary", file: "File", runtime: "Runtime" };
 
 function Head({ sort, unit, group }: { sort: Sort; unit: string; group: Group }) {
@@ -158,7 +158,7 @@ function Head({ sort, unit, group }: { sort: Sort; unit: string; group: Group })
 	);
 }
 
-/** Functions with self and total; only the rows that are seen are in the document. */
+/** Functions with self and total values; only visible rows are in the document. */
 export function TopTable(props: TableProps) {
 	const { matcher, field, mark } = props;
 	const rows = props.rows ?? NO_ROWS;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * The chart over time: stepped areas or lines on one canvas, and on a second one what follows the
- * pointer. A step is drawn over its whole width: what is summed over ten seconds is ten seconds
- * wide.
+ * The chart over time: stepped areas or lines on one canvas; a second one is for the pointer. A sum over ten
+ * seconds is drawn ten seconds wide.
  */
 import { timeLabels, timeTicks, valueTicks } from "../model/axis.ts";
 import { type Grid, snapSpan, stackUp } from "../model/series.ts";
@@ -13,17 +12,17 @@ import { drawRanges } from "./chart_ranges.ts";
 /** Everything that is drawn. */
 export interface ChartScene {
 	grid: Grid;
-	/** Multiplies the values of the grid. */
+	/** Factor for the values of the grid. */
 	factor: number;
 	colours: string[];
 	stacked: boolean;
 	span: Span;
 	select: Span | null;
-	/** The range that is compared with. */
+	/** The range of the base. */
 	base: Span | null;
 	marks: readonly Mark[];
 	baseColour: string;
-	/** Line that stands out, or -1. */
+	/** The highlighted line, or -1. */
 	strong: number;
 	axis: string;
 	line: string;
@@ -34,7 +33,7 @@ export interface ChartScene {
 	formatY: (ticks: number[]) => string[];
 }
 
-/** What the chart tells. */
+/** Callbacks of the chart. */
 export interface ChartEvents {
 	/** A range was dragged, with Shift or without. */
 	selected: (span: Span, shift: boolean) => void;
@@ -49,7 +48,7 @@ const LEFT_MIN = 36;
 const RIGHT = 10;
 const TOP = 8;
 const BOTTOM = 22;
-/** Shortest drag that is meant, in CSS pixels. */
+/** Shorter drags are clicks, in CSS pixels. */
 const DRAG_MIN_PX = 4;
 const FONT = "11px system-ui, sans-serif";
 
@@ -80,7 +79,7 @@ export class Chart {
 		this.overlay.addEventListener("dblclick", () => events.reset());
 	}
 
-	/** Fits the canvases to the room there is. */
+	/** Fits the canvases to the available room. */
 	resize(): void {
 		const { clientWidth: width, clientHeight: height } = this.root;
 		const ratio = window.devicePixelRatio || 1;
@@ -124,7 +123,7 @@ export class Chart {
 		return fromMs + Math.min(Math.max(share, 0), 1) * (toMs - fromMs);
 	}
 
-	/** Chooses the lines of the axis, and makes room for the widest of their texts. */
+	/** Chooses the lines of the axis, and makes room for the widest label. */
 	private fitAxis(ctx: CanvasRenderingContext2D, scene: ChartScene): void {
 		const wanted = Math.max(2, (this.height - TOP - BOTTOM) / 34);
 		const values = valueTicks(this.max, wanted, scene.binary);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The ranges of a chart: the one in force, and the one it is compared with. */
+/** The ranges of a chart: the selected one, and that of the base. */
 import type { Mark } from "../model/marks.ts";
 import type { Span } from "../model/time.ts";
 
 interface Ranges {
 	select: Span | null;
 	base: Span | null;
-	/** Instants with a name. */
+	/** Times with a name. */
 	marks: readonly Mark[];
 	shade: string;
 	accent: string;
@@ -35,7 +35,7 @@ function drawName(ctx: CanvasRenderingContext2D, text: string, x: number, colour
 	ctx.fillText(text, x + 4, 11);
 }
 
-/** A broken line at each instant, and its text where there is room before the next. */
+/** Draws a dashed line at each time, and its text if there is room before the next. */
 function drawMarks(
 	ctx: CanvasRenderingContext2D,
 	marks: readonly Mark[],
@@ -64,7 +64,7 @@ function drawMarks(
 	}
 }
 
-/** Shades what lies outside the range in force, and shows what it is compared with. */
+/** Shades the parts outside of the selected range, and shows the base's range. */
 export function drawRanges(
 	ctx: CanvasRenderingContext2D,
 	{ select, base, marks, shade, accent, baseColour }: Ranges,

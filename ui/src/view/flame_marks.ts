@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is drawn on frames besides their colour and text. */
+/** Marks on frames besides colour and text. */
 import { Kind } from "../model/flame.ts";
 import type { Layout } from "../model/layout.ts";
 import { GAP_PX, ROW_PX, type Scene } from "./flame_scene.ts";
 
-/** Markers (why a stack ended) are hatched: they are no functions. `row`: height in device pixels. */
+/** Hatches markers, which are not functions but tell why a stack ended. `row`: height in device pixels. */
 export function drawHatches(
 	ctx: CanvasRenderingContext2D,
 	scene: Scene,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Paints a flame graph on a canvas. Frames become pixels of a strip, one line for each row, and the browser
- * stretches its lines over the height of the rows; so the time depends on the size of the canvas and not on
- * the number of frames. Text is drawn only where it fits. An overlay canvas has what follows the pointer.
+ * Paints a flame graph on a canvas. Frames become pixels of a strip with one line for each row, and the browser
+ * stretches the lines over the height of the rows; so the time depends on the size of the canvas and not on the
+ * number of frames. Text is drawn only where it fits. An overlay canvas is for the pointer.
  */
 import { nodeAt, nodeName } from "../model/flame.ts";
 import { type Layout, layoutFrames, NAMED_PX, newLayout } from "../model/layout.ts";
@@ -14,25 +14,25 @@ export { ROW_PX } from "./flame_scene.ts";
 
 const TEXT_PX = 11.5;
 const PAD_PX = 5;
-/** Frames narrower than the first that are looked for are drawn dark, and at least as wide as the second. */
+/** Matching frames narrower than the first are drawn dark, and at least as wide as the second. */
 const HIT_NARROW_PX = 6;
 const HIT_LEAST_PX = 3;
-/** What stands on a run of frames that are too narrow to be drawn. */
+/** The label of a run of frames that are too narrow to be drawn. */
 const REST = newLabel("frames too small to draw", "small");
 
 export class FlameRenderer {
 	/** CSS pixels. */
 	width = 0;
 	height = 0;
-	/** First pixel row that is seen, in CSS pixels. */
+	/** First visible pixel row, in CSS pixels. */
 	scrollPx = 0;
 	extent: Extent = { x0: 0, x1: 1 };
-	/** What the last painting took, in milliseconds. */
+	/** Time of the last painting, in milliseconds. */
 	lastMs = 0;
 	private ratio = 1;
 	private scene: Scene | null = null;
 	private readonly layout: Layout = newLayout();
-	/** A line of pixels for each row that can be seen. */
+	/** A line of pixels for each visible row. */
 	private image: ImageData | null = null;
 	private lines = new Uint32Array(0);
 	private charPx = 7;
@@ -49,7 +49,7 @@ export class FlameRenderer {
 		this.overlay = overlay;
 		this.ctx = canvas.getContext("2d", { alpha: false })!;
 		this.over = overlay.getContext("2d")!;
-		// written by the page only: it stays in memory, wherever the others are
+		// written by this code only, so it is kept in main memory
 		this.stripCtx = this.strip.getContext("2d", { alpha: false, willReadFrequently: true })!;
 	}
 
@@ -96,7 +96,7 @@ export class FlameRenderer {
 		return flip ? Math.max(flame.deepest, Math.floor(this.height / ROW_PX) - 1) - depth : depth;
 	}
 
-	/** Where a row begins, in CSS pixels of what is scrolled. */
+	/** The top of a node's row, in CSS pixels of the scrolled content. */
 	topOf(node: number): number {
 		return this.rowOf(this.scene!.flame.depth[node]!) * ROW_PX;
 	}
@@ -190,7 +190,7 @@ export class FlameRenderer {
 		}
 	}
 
-	/** What is looked for and narrow is seen nonetheless: dark, and never as thin as it is. */
+	/** Makes narrow matching frames visible: dark, and wider than they are. */
 	private strengthen(hit: Uint8Array, pixel: number, top: number): void {
 		const width = this.canvas.width;
 		const { lines, layout, ratio } = this;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What a flame graph is drawn from. */
+/** The input for drawing a flame graph. */
 import type { Paint } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 
@@ -16,23 +16,23 @@ export interface Colours {
 	line: string;
 	hatch: string;
 	rest: number;
-	/** Of narrow frames that are looked for, as a pixel. */
+	/** Of narrow matching frames, as a pixel. */
 	hit: number;
 	focus: string;
 	hover: string;
 	font: string;
 }
 
-/** What is drawn. */
+/** The graph to draw. */
 export interface Scene {
 	flame: Flame;
 	paint: Paint;
 	colours: Colours;
 	/** 1 for frames that keep their colour while others are dimmed; null: all do. */
 	hit: Uint8Array | null;
-	/** The frame that fills the width; its ancestors are drawn as its frame. */
+	/** The node that fills the width; its ancestors are drawn as wide. */
 	zoom: number;
-	/** The root is the lowest row, and what is deeper above it. */
+	/** The root is the lowest row, and callees are above it. */
 	flip: boolean;
 }
 

@@ -6,7 +6,7 @@ import { type Flame, nodeBinary, nodeName, pathTo } from "../model/flame.ts";
 import { addFilter } from "./Filters.tsx";
 import type { MenuItem } from "./Menu.tsx";
 
-/** A filter of this very function or binary. */
+/** A filter for exactly this function or binary. */
 const exactly = (text: string) => `"${text}"`;
 
 /** Callers above and callees below a function. */
@@ -14,7 +14,7 @@ function openSandwich(name: string): void {
 	go({ focus: name, sandwich: true, invert: false, zoom: "", ...graph() });
 }
 
-/** The way to its source, where the symbols name a file, or else to its instructions. */
+/** Items that open the function's source, if the symbols name a file, else its instructions. */
 function sourceItems(name: string, binary: string, file: string): MenuItem[] {
 	const { group, page } = stateNow();
 	if ((file === "" && binary === "") || group === "binary" || page === "compare") {
@@ -25,7 +25,7 @@ function sourceItems(name: string, binary: string, file: string): MenuItem[] {
 	return [{ name: asm ? "Its instructions" : "Source and instructions", hint: "v", run }];
 }
 
-/** The source file of a function, "" where no frame of it has one. */
+/** The source file of a function; "": no frame of it has one. */
 function fileOf(f: Flame, name: string, binary: string): string {
 	for (let i = 1; i < f.count; i++) {
 		if (f.strings[f.name[i]!] === name && f.strings[f.binary[i]!] === binary && f.file[i] !== 0) {
@@ -35,7 +35,7 @@ function fileOf(f: Flame, name: string, binary: string): string {
 	return "";
 }
 
-/** What can be done with a function, wherever it occurs. */
+/** Menu items for all frames of a function. */
 export function functionItems(name: string, binary: string, file = ""): MenuItem[] {
 	const { group } = stateNow();
 	// a bar may be a group: the kernel's frames are one in each, and so are those of a binary without files
@@ -68,7 +68,7 @@ export function functionItems(name: string, binary: string, file = ""): MenuItem
 	return items;
 }
 
-/** Keys on a frame that do what its menu does; whether this is one. */
+/** Runs the menu item of a key on a frame; returns whether there is one. */
 export function frameKey(flame: Flame, key: string, node: number): boolean {
 	const binary = nodeBinary(flame, node);
 	const items = functionItems(nodeName(flame, node), binary, flame.strings[flame.file[node]!]);
@@ -79,24 +79,24 @@ export function frameKey(flame: Flame, key: string, node: number): boolean {
 	return item !== undefined;
 }
 
-/** The same for a function wherever it occurs. */
+/** The same for all frames of a function. */
 export function functionKey(flame: Flame, key: string, name: string, binary: string): boolean {
 	const item = rowItems(flame, name, binary).find((one) => one.hint === key);
 	item?.run();
 	return item !== undefined;
 }
 
-/** Callers and callees are seen in the graph: it is shown when only the table was. */
+/** Callers and callees are shown in the graph, so a view without it is changed. */
 function graph(): { view?: "both" } {
 	return ["table", "calls", "time"].includes(stateNow().view) ? { view: "both" } : {};
 }
 
-/** What can be done with a row of the table. */
+/** Menu items of a row of the table. */
 export function rowItems(flame: Flame, name: string, binary: string): MenuItem[] {
 	return [...functionItems(name, binary, fileOf(flame, name, binary)), { name: "Copy name", run: () => copyText(name) }];
 }
 
-/** What can be done with a frame. */
+/** Menu items of a frame. */
 export function menuItems(flame: Flame, node: number, zoomTo: (node: number) => void): MenuItem[] {
 	const name = nodeName(flame, node);
 	const all: MenuItem[] = [{ name: "Zoom to this frame", hint: "Enter", run: () => zoomTo(node) }];

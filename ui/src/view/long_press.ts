@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useRef } from "preact/hooks";
 
-/** How long a finger rests before it is meant, in milliseconds, and how far it may slip, in pixels. */
+/** How long a press must last, in milliseconds, and how far the finger may move, in pixels. */
 const LONG_MS = 450;
 const SLIP_PX = 10;
 
-/** A finger that rests opens what a right click opens. */
+/** A long press opens the same as a right click. */
 export function useLongPress(open: (x: number, y: number) => void) {
 	const latest = useRef(open);
 	latest.current = open;
@@ -28,7 +28,7 @@ export function useLongPress(open: (x: number, y: number) => void) {
 			}
 		},
 		stop,
-		/** Whether the click that follows was a long press; asked once. */
+		/** Whether the click that follows was a long press; resets it. */
 		wasLong(): boolean {
 			const { long } = press.current;
 			press.current.long = false;

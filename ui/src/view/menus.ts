@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Menus of frames and rows, and whether somebody reads: what is shown stays meanwhile. */
+/** Menus of frames and rows, and whether the user reads, while newer answers wait. */
 import { useEffect, useState } from "preact/hooks";
 import { keepReading, stopReading } from "../app/hold.ts";
 import { usePlace } from "../app/place.ts";
@@ -22,7 +22,7 @@ export function useFrameMenu(flame: Flame) {
 	return { node, at, open, close };
 }
 
-/** Tells whether somebody points at graph or table. */
+/** Notes whether the user points at graph or table. */
 export function useReader(hasMenu: boolean): void {
 	useEffect(() => {
 		const look = (e: PointerEvent) => {

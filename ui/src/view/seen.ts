@@ -4,7 +4,7 @@ import type { Paint } from "../model/colour.ts";
 import type { Flame } from "../model/flame.ts";
 import { readColours } from "./use_renderer.ts";
 
-/** Graph and table as they are seen, for saving; the title is that of the window. */
+/** The current graph and table, for saving; the title is that of the window. */
 export function seenOf(
 	flame: Flame,
 	paint: Paint,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Moves the window of a flame graph from where it is to where it should be. */
+/** Moves the window of a flame graph to a target. */
 import { type FlameRenderer, ROW_PX } from "./flame_renderer.ts";
 import type { Extent } from "./flame_scene.ts";
 
@@ -11,7 +11,7 @@ export function ease(t: number): number {
 	return 1 - (1 - t) ** 3;
 }
 
-/** The scroll position that shows a row and what is below it, in CSS pixels. */
+/** The scroll position that shows a row and the rows below it, in CSS pixels. */
 export function scrollFor(rowPx: number, scrollPx: number, heightPx: number): number {
 	const seen = rowPx >= scrollPx && rowPx <= scrollPx + heightPx * 0.55;
 	return seen ? scrollPx : Math.max(0, rowPx - 2 * ROW_PX);

@@ -62,7 +62,7 @@ export function useRenderer(props: FlameGraphProps) {
 			transition.current?.stop();
 		};
 	}, []);
-	// what is seen of the zoomed frame: a part of its width, wherever a newer graph has it
+	// the visible part of the zoomed frame's width, also when a newer graph has moved it
 	const part = useRef<Part>(WHOLE);
 	const [times, setTimes] = useState(1);
 	const step = Math.round(Math.log2(times));
@@ -74,7 +74,7 @@ export function useRenderer(props: FlameGraphProps) {
 	};
 	const look = (wanted: Part, animate: boolean) => {
 		part.current = wanted;
-		// a move changes the last digits only: nothing but the canvas is painted anew
+		// a move changes only the last digits: only the canvas is painted again
 		setTimes((was) => {
 			const now = 1 / (wanted.to - wanted.from);
 			return Math.abs(now / was - 1) < 1e-9 ? was : now;
@@ -112,7 +112,7 @@ export function useRenderer(props: FlameGraphProps) {
 		const listen = (e: WheelEvent) => wheel.current(e);
 		scroll.current!.addEventListener("wheel", listen, { passive: false });
 	}, []);
-	/** Shows the run of frames that are too narrow to be drawn at a point; whether there is one. */
+	/** Zooms to the run of frames at a point that are too narrow to be drawn; returns whether there is one. */
 	const openRun = (x: number, y: number): boolean => {
 		const run = renderer.current!.runAt(x, y);
 		if (!run) {

@@ -37,7 +37,7 @@ function placeText(found: Found | null, match: number): string {
 		: `${all} ${found.places === 1 ? "frame" : "frames"}`;
 }
 
-/** What stands in the search box beside the text: the share that matched. */
+/** The text beside the search: the share that matched. */
 export function shareText(flame: Flame, zoom: number, found: Found | null, inZoom: number): string {
 	if (!found) {
 		return "";
@@ -54,11 +54,11 @@ export function keepMatches(state: State, found: Found | null): void {
 	go({ search: "" }, "replace");
 }
 
-/** Focus, zoom, and steps through what a search found. */
+/** Focus, zoom, and steps through the matches of a search. */
 export function useSteps(flame: Flame, zoom: number, state: State, found: Found | null) {
 	const [focus, setFocus] = usePlace(flame);
 	const [match, setMatch] = usePlace(flame);
-	/** Where the first step of a search began, to go back there. */
+	/** The zoom before the first step of a search, to go back there. */
 	const stepped = useRef({ from: "", to: "" });
 	// before the effect of the search box, which may step at once
 	useLayoutEffect(() => {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The selector as rows of choices, for who does not know the labels; and the selectors used lately. */
+/** The selector as rows of choices, for users who do not know the labels; and recently used selectors. */
 import { useMemo, useState } from "preact/hooks";
 import { getLabels, getValues, type Question } from "../../api/client.ts";
 import { recentQueries } from "../../app/recent.ts";
@@ -8,10 +8,10 @@ import { OPERATORS, type Condition, readConditions, formatConditions } from "../
 import { orderLabels, typeName } from "../../model/types.ts";
 import { joinQuery, splitQuery } from "../../model/url.ts";
 
-/** Values that a row offers. */
+/** The most values that a row offers. */
 const SHOWN_MAX = 1000;
 
-/** What common labels are, in words. */
+/** Descriptions of common labels. */
 const MEANINGS: Record<string, string> = {
 	comm: "name of the program",
 	node: "host",
@@ -35,7 +35,7 @@ interface BuilderProps {
 	close: () => void;
 }
 
-/** The value: one of those that there are, or an expression. */
+/** The value: one of the existing ones, or an expression. */
 function Value(props: { one: Condition; others: readonly Condition[]; builder: BuilderProps; set: (value: string) => void }) {
 	const { one, builder, set } = props;
 	const query = joinQuery(builder.type, formatConditions(props.others));
@@ -67,7 +67,7 @@ function Value(props: { one: Condition; others: readonly Condition[]; builder: B
 	);
 }
 
-/** What the menu has. Each finished row is in force at once. */
+/** The content of the menu. Each finished row is applied at once. */
 export function Builder(props: BuilderProps) {
 	const { type, range, commit } = props;
 	const [rows, setRows] = useState<Condition[]>(() => {

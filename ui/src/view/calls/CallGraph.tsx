@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who calls whom: a box for each function, a line for each call, as thick as its share. */
+/** The call graph: a box for each function, a line for each call, as thick as its share. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Call, callGraph, type CallNode } from "../../model/callgraph.ts";
 import { type Slots, type Theme, toHex, wordColour } from "../../model/colour.ts";
@@ -113,7 +113,7 @@ export function CallGraphView(props: CallsProps) {
 	const height = 2 * EDGE + (places.layers - 1) * STEP.y + BOX.height;
 	const scale = ZOOMS[size]!;
 	useLayoutEffect(() => {
-		// what costs most is seen first
+		// the function with the largest value is visible first
 		const first = graph.nodes.length > 0 ? boxAt(places, 0).x + BOX.width / 2 : 0;
 		box.current!.scrollLeft = first * scale - box.current!.clientWidth / 2;
 	}, [flame.unit, size]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The source of a function, the whole file, or its instructions, with what each line costs beside it. */
+/** The source of a function, the whole file, or its instructions, with the value of each line. */
 import type { ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { getInstructions, getSource, type Question } from "../../api/client.ts";
@@ -21,7 +21,7 @@ const FORMS = [
 	{ value: "asm", name: "Instructions" },
 ] as const;
 
-/** What both answers have. */
+/** The common part of both answers. */
 interface Answer {
 	unit: string;
 	total: number;
@@ -35,7 +35,7 @@ interface CodeProps {
 	question: Question;
 }
 
-/** The line where the function begins, as the graph has it; 0: not known. */
+/** The line where the function begins, from the graph; 0: unknown. */
 function lineOf(f: Flame | null, code: Code): number {
 	for (let i = 1; f && i < f.count; i++) {
 		if (f.strings[f.name[i]!] === code.name && f.strings[f.file[i]!] === code.file) {
@@ -45,7 +45,7 @@ function lineOf(f: Flame | null, code: Code): number {
 	return 0;
 }
 
-/** Of which build the lines are. */
+/** The choice of a build. */
 function Builds(props: { builds: readonly string[]; build: string; choose: (build: string) => void; all: string }) {
 	if (props.builds.length < 2) {
 		return null;
@@ -65,7 +65,7 @@ function Builds(props: { builds: readonly string[]; build: string; choose: (buil
 	);
 }
 
-/** What stands below the bar: the listing, or why there is none. */
+/** Below the bar: the listing, or why there is none. */
 function Body(props: { query: Query<Answer>; rows: readonly CodeRow[]; none: ComponentChildren; children: ComponentChildren }) {
 	const { query } = props;
 	if (!query.data) {

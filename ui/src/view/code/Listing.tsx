@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Lines with values beside them; only those that are seen are in the document. */
+/** Lines with their values; only visible ones are in the document. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type CodeRow, firstRow, hotRows } from "../../model/code.ts";
@@ -7,21 +7,21 @@ import { visibleRows } from "../../model/table.ts";
 import { formatExact, formatIn, formatShare, type Scale, scaleFor } from "../../model/units.ts";
 
 const ROW_PX = 20;
-/** Rows above the one that is shown first. */
+/** Number of rows above the one to begin at. */
 const ABOVE = 4;
 
 interface ListingProps {
-	/** What is to be known of the text. */
+	/** A note about the text. */
 	note: ComponentChildren;
 	rows: readonly CodeRow[];
 	unit: string;
 	/** What 100 % is. */
 	whole: number;
-	/** Headings of the two columns behind the values. */
+	/** Headings of the two columns after the values. */
 	heads: readonly [at: string, text: string];
-	/** The line to begin at; 0: at the hottest. */
+	/** The line to begin at; 0: the one with the largest value. */
 	begin: number;
-	/** What is listed: another one begins anew. */
+	/** Identifies the listing: another id scrolls to its begin. */
 	id: string;
 }
 
@@ -38,7 +38,7 @@ function Value(props: { value: number; most: number; whole: number; scale: Scale
 	);
 }
 
-/** The box that scrolls, and which of its rows are seen. */
+/** The box that scrolls, and its visible rows. */
 function useRowView(id: string, first: number) {
 	const box = useRef<HTMLDivElement>(null);
 	const [view, setView] = useState({ top: 0, height: 600 });
@@ -55,7 +55,7 @@ function useRowView(id: string, first: number) {
 	return { box, view, look, show };
 }
 
-/** The listing, and the way from one hot line to the next. */
+/** The listing, and keys that go from one hot line to the next. */
 export function Listing({ note, rows, unit, whole, heads, begin, id }: ListingProps) {
 	const hot = useMemo(() => hotRows(rows), [rows]);
 	const { box, view, look, show } = useRowView(id, firstRow(rows, begin));

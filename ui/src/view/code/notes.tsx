@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is to be known of a text, and why there is none. */
+/** Notes about a text, or why there is none. */
 import type { Question } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
 import type { InstructionsAnswer, SourceAnswer } from "../../api/types.ts";
@@ -13,7 +13,7 @@ const ORIGINS = {
 	host: "The file of this path on the server's host.",
 };
 
-/** Where the text is from, and what may be wrong with it. */
+/** The origin of the text, and warnings about it. */
 export function Origin(props: { answer: SourceAnswer; question: Question; name: string; line: number; build: string }) {
 	const { answer, question, name, line } = props;
 	const { origin, modified = 0, builds, places } = answer;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Two questions compared: what the base is, the chart with both ranges, graph and table of differences. */
+/**
+ * The comparison of two questions: the choice of the base, the chart with both ranges, graph and table of
+ * differences.
+ */
 import { useState } from "preact/hooks";
 import type { Question } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
@@ -31,7 +34,7 @@ function chooseShift(shift: Shift | "own"): void {
 	}
 }
 
-/** Exchanges both sides; live ranges become the instants that they are now. */
+/** Exchanges both sides; live ranges become fixed. */
 function swap(state: State, data: Data, base: Base): void {
 	const fixed = ({ fromMs, toMs }: { fromMs: number; toMs: number }) => ({
 		from: toApiTime(fromMs),
@@ -47,10 +50,10 @@ function swap(state: State, data: Data, base: Base): void {
 	});
 }
 
-/** What is compared with. */
+/** The choice of the base. */
 function BaseBar({ state, data, base }: { state: State; data: Data; base: Base }) {
 	const { from, to }: Question = base.question;
-	// on a phone the rest is one press away, unless it says something
+	// on a phone the rest is folded, unless it was changed
 	const [whole, setWhole] = useState(state.baseRange !== null || state.baseMatchers !== null);
 	const error = base.flame.error?.status === 400 ? base.flame.error.message : "";
 	return (
@@ -100,7 +103,7 @@ function BaseBar({ state, data, base }: { state: State; data: Data; base: Base }
 	);
 }
 
-/** A base without samples: why that may be, and others that may have some. */
+/** A base without samples: a possible reason, and other bases. */
 function NoBase({ base, data }: { base: Base; data: Data }) {
 	const first = data.type?.first ?? 0;
 	const span = formatSpan(base.span, serverNow());

@@ -37,7 +37,7 @@ const VALUES = [
 	{ value: "absolute", name: "Values", title: "Values as they are: for sides of the same length" },
 ] as const;
 
-/** Both sides as one graph; null where neither has the function that is in focus. */
+/** Both sides as one graph; null: neither has the focused function. */
 function useDiff(state: State, a: Flame, b: Flame) {
 	const { focus, invert, absolute } = state;
 	return useMemo(() => {
@@ -49,7 +49,7 @@ function useDiff(state: State, a: Flame, b: Flame) {
 interface PanelProps {
 	state: State;
 	data: Data;
-	/** Both sides, with samples in them. */
+	/** Both sides; they have samples. */
 	a: Flame;
 	b: Flame;
 	slow: boolean;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The differences around a function: its callers above it, what it calls below. */
+/** The differences around a function: its callers above it, its callees below. */
 import { useMemo } from "preact/hooks";
 import { copyText } from "../../app/copy.ts";
 import { usePlace } from "../../app/place.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Functions of both sides with their difference; only the rows that are seen are in the document. */
+/** Functions of both sides with their difference; only visible rows are in the document. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { go } from "../../app/store.ts";
 import { type Theme, toHex } from "../../model/colour.ts";
@@ -17,7 +17,7 @@ import type { Point } from "../Tooltip.tsx";
 
 const ROW_PX = 26;
 
-/** Orders by name as they stand in the URL; "": the largest change, either way. */
+/** Orders by their names in the URL; "": the largest change up or down. */
 const ORDERS: Record<string, (x: DiffRow, y: DiffRow) => number> = {
 	"": (x, y) => Math.abs(y.change) - Math.abs(x.change),
 	more: (x, y) => y.change - x.change,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is known of a frame on both sides, beside the pointer. */
+/** The tooltip of a frame with values of both sides. */
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Diff } from "../../model/diff.ts";
 import { nodeBinary, nodeName, nodeSource } from "../../model/flame.ts";
@@ -14,12 +14,12 @@ function verdictText(verdict: number): string {
 	return verdict === NEW ? "New: the base does not have it" : verdict === GONE ? "Gone: only the base has it" : "";
 }
 
-/** The change of a pair, as the comparison counts it. */
+/** The change of a pair, scaled like the comparison. */
 function changeOf(d: Diff, a: number, b: number): string {
 	return formatChange(a, b * d.scale);
 }
 
-/** One sentence for those who listen. */
+/** A sentence for screen readers. */
 export function sayDiff(d: Diff, node: number, verdict: number): string {
 	const [a, b] = [d.value[0][node]!, d.value[1][node]!];
 	const sides = `this ${formatShare(a, d.total[0])}, base ${formatShare(b, d.total[1])}`;

@@ -2,7 +2,7 @@
 import { type Theme, toHex } from "../../model/colour.ts";
 import { STEPS, UNKNOWN, verdictColour } from "../../model/verdict.ts";
 
-/** What the colours mean. */
+/** The legend of the colours. */
 export function Verdicts({ theme }: { theme: Theme }) {
 	return (
 		<ul class="verdicts" aria-label="Colours: change since the base" data-testid="verdicts">

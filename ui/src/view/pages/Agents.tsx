@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Who sends profiles: how late, with what error, which runtimes run there, and what was lost. */
+/** The agents that send profiles: delay, errors, runtimes on the host, and losses. */
 import { getAgents, getMetrics, getTop } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
 import type { Agent } from "../../api/types.ts";
@@ -16,11 +16,11 @@ import { DEFAULTS, formatUrl, joinQuery } from "../../model/url.ts";
 import { Frame, notYet, type PageProps, Panel, Stale, Table, Tiles } from "./Frame.tsx";
 
 const REFRESH_MS = 5000;
-/** An agent that sent nothing for so long is late. */
+/** An agent that sent nothing for this long is late. */
 const LATE_MS = 60_000;
-/** Rows that the runtimes of a host are found in. */
+/** Rows from which the runtimes of a host are found. */
 const ROWS_MAX = 5000;
-/** Runtimes that a row says; the others are in its title. */
+/** Runtimes shown in a row; the others are in its title. */
 const RUNTIMES_MAX = 8;
 
 const LOSSES: Record<string, string> = {
@@ -33,7 +33,7 @@ const LOSSES: Record<string, string> = {
 	relabel: "left out by a rule",
 };
 
-/** The agent that runs with this server (firn up), by the server's own figures. */
+/** The agent that runs with this server (firn up), from the server's own metrics. */
 function Local({ metrics }: { metrics: Metrics }) {
 	const taken = metrics.sum("firn_agent_samples_taken_total");
 	const lost = metrics.by("firn_agent_samples_lost_total", "reason");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is kept: size, rates, the oldest, what was refused; from the server's own figures. */
+/** The store: size, rates, the oldest sample, refusals; from the server's own metrics. */
 import { useRef } from "preact/hooks";
 import { getMetrics } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
@@ -16,7 +16,7 @@ const REFRESH_MS = 5000;
 
 const bytes = (n: number) => formatValue(n, "bytes");
 
-/** How fast a figure grows, since the reading before; NaN at first. */
+/** The rate of a metric since the last reading; NaN at first. */
 function useRate(metrics: Metrics | null): (name: string) => number {
 	const last = useRef<{ before: Metrics | null; now: Metrics | null }>({ before: null, now: null });
 	if (metrics && metrics !== last.current.now) {
@@ -29,7 +29,7 @@ function useRate(metrics: Metrics | null): (name: string) => number {
 
 const perSecond = (n: number, text: (n: number) => string) => (Number.isNaN(n) ? "…" : `${text(n)}/s`);
 
-/** What was refused or damaged: a figure above 0 is worth a look. */
+/** Metrics of refused or damaged data, which should be 0. */
 const TROUBLES: readonly [name: string, label: string, says: string][] = [
 	["firn_ingest_refused_samples_total", "reason", "samples refused"],
 	["firn_ingest_refused_messages_total", "reason", "messages refused"],
@@ -48,7 +48,7 @@ function troublesOf(m: Metrics): { text: string; value: number }[] {
 	);
 }
 
-/** oldestMs: 0 without samples, -1 while that is asked for. */
+/** oldestMs: 0 without samples, -1 while it is being requested. */
 function Figures({ m, oldestMs }: { m: Metrics; oldestMs: number }) {
 	const rate = useRate(m);
 	const days = (serverNow() - oldestMs) / 86_400_000;

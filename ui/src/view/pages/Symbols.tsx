@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Code whose functions have no names, by what it costs, with what mends it. */
+/** Code whose functions have no names, the largest value first, with remedies. */
 import { useMemo } from "preact/hooks";
 import { getTop, getValues } from "../../api/client.ts";
 import { pickType, useTypes } from "../../app/type.ts";
@@ -18,7 +18,7 @@ import { Command, Copy, Frame, notYet, type PageProps, Panel, ShareBar, Table } 
 const ROWS_MAX = 20_000;
 const SHOWN_MAX = 200;
 
-/** What gives a binary its names. */
+/** How a binary gets its names. */
 function Mend({ one, path }: { one: Unnamed; path: string }) {
 	if (one.cause === "kernel") {
 		return (

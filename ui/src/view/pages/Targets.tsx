@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What is scraped, by job: health, the last scrape, its error, the next one; and how targets are found. */
+/** Scraped targets by job: health, the last scrape, its error, the next one; and the discoveries. */
 import type { ComponentChildren } from "preact";
 import { getTargets } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
@@ -23,7 +23,7 @@ function healthOf(target: Target): Health {
 
 const WORDS: Record<Health, string> = { good: "good", error: "error", late: "not scraped yet", dropped: "dropped by a rule" };
 
-/** A length in whole seconds; nothing where it is not known, 0 where it is below. */
+/** A length in whole seconds; "": unknown; negative lengths are 0. */
 function secondsOf(ms: number): string {
 	return Number.isNaN(ms) ? "" : formatLength(Math.max(0, Math.round(ms / 1000) * 1000));
 }
@@ -69,7 +69,7 @@ function TargetRow({ target }: { target: Target }) {
 	);
 }
 
-/** A discovery that failed, or of all of which nothing came. */
+/** A discovery that failed, or found nothing. */
 function DiscoveryLine({ discovery }: { discovery: Discovery }) {
 	const found = Number(discovery.found ?? 0);
 	if (discovery.lastError) {

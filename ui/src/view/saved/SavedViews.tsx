@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Views that were saved on the server, for all who use it. */
+/** Views that were saved on the server, for all its users. */
 import { useState } from "preact/hooks";
 import { ApiError, changeView, getViews } from "../../api/client.ts";
 import { useQuery } from "../../app/use_query.ts";
 
 const NAME_MAX = 100;
 
-/** What the menu has: the views, and a way to save this one. `address`: what a link to it has from "?" on. */
+/** The menu: the views, and a form that saves this one. `address`: of this view, from "?" on. */
 export function SavedViews({ address, close }: { address: string; close: () => void }) {
 	const [tick, again] = useState(0);
 	const [name, setName] = useState("");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** Keeps what is shown on the server, for a time, with a link to it. */
+/** Keeps the shown profile on the server for a time, with a link to it. */
 import { useState } from "preact/hooks";
 import { ApiError, keepSnapshot, type Question } from "../../api/client.ts";
 import { copyText } from "../../app/copy.ts";
@@ -14,7 +14,7 @@ const TIMES = [
 	{ value: "365d", name: "a year" },
 ] as const;
 
-/** A link to the snapshot, seen as the samples are now. */
+/** A link to the snapshot, with the current view. */
 function linkTo(shared: string): string {
 	const { view, invert, focus, sandwich, filters, group, zoom, search, mark, binary, sort } = stateNow();
 	const seen = { view, invert, focus, sandwich, filters, group: group === "label" ? DEFAULTS.group : group, zoom, search, mark, binary, sort };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** A profile that is kept on the server, shown as a file would be, with what it is of. */
+/** A profile that is kept on the server, shown like a file, with its selector and time. */
 import { getShared } from "../../api/client.ts";
 import { serverNow } from "../../api/clock.ts";
 import { go } from "../../app/store.ts";
@@ -27,7 +27,7 @@ function aboutOf(id: string, view: View | undefined): string {
 	return shown === "" ? `A profile that is ${kept}` : `${shown}; ${kept}`;
 }
 
-/** To the server's samples: of the same selector, where the snapshot says which it was. */
+/** Goes to the server's samples, with the snapshot's selector if it is known. */
 function leave(view: View | undefined): void {
 	const note = noteOf(view);
 	go({ shared: "", zoom: "", ...(note && { type: note.type, matchers: note.matchers }) });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The calls of one row, and what floats beside one of them. */
+/** The calls of one row, and the tooltip of a call. */
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { nodeBinary, nodeName } from "../../model/flame.ts";
 import { callAt, type Strips } from "../../model/strips.ts";
@@ -15,7 +15,7 @@ export function clockText(ms: number): string {
 	return `${formatClock(ms)}.${String(Math.floor(ms) % 1000).padStart(3, "0")}`;
 }
 
-/** One row's canvas: drag moves, a click chooses, the pointer asks. */
+/** The canvas of a row: dragging moves the window, a click chooses a call, the pointer shows its tooltip. */
 export function StripRow(props: {
 	scene: StripScene;
 	width: number;
@@ -74,7 +74,7 @@ export function StripRow(props: {
 	);
 }
 
-/** What floats beside a call. */
+/** The tooltip of a call. */
 export function Tip({ strips, node, at }: { strips: Strips; node: number; at: Point }) {
 	const box = useRef<HTMLDivElement>(null);
 	const { flame } = strips;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/** What ran when: a row for each thread, or each value of a label, with its calls one behind the other. */
+/** The flame chart: a row for each thread, or each value of a label, with its calls one after the other. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { getChart } from "../../api/client.ts";
 import type { Data } from "../../app/data.ts";
@@ -26,7 +26,7 @@ import { NARROWEST_MS, useAsked, useWindow } from "./use_window.ts";
 
 /** Width of the names beside the rows, in CSS pixels. */
 const NAME_PX = 170;
-/** Rows at most. */
+/** The most rows. */
 const ROWS_MAX = 50;
 
 interface TimeProps {
@@ -59,7 +59,7 @@ function Axis({ win }: { win: Span }) {
 	);
 }
 
-/** The rows, with what each is beside it. */
+/** The rows, with their names. */
 function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWindow>; by: string; programs: Map<string, string> }) {
 	const { strips, theme, slots, split, state, matcher, by } = props;
 	const { win, moveBy } = props.win;
@@ -87,7 +87,7 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	}, [strips]);
 	const there = strips.rows.filter((row) => row.value === open || (row.fromMs < win.toMs && row.toMs > win.fromMs));
 	const shown = there.slice(0, ROWS_MAX);
-	// few rows share the room there is; on a phone a name stands above each
+	// few rows share the available room; on a phone the name is above each row
 	const aside = width > 0 && width + NAME_PX > (box.current?.clientWidth ?? 0) ? NAME_PX / 5 : 1;
 	const closedPx = Math.max(CLOSED_PX, Math.floor(height / Math.max(1, shown.length)) - aside);
 	const nameOf = (row: Strip) => row.value || (by === "" ? "all" : `no ${by}`);
@@ -141,19 +141,22 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 	);
 }
 
-/** Which label the rows are of: threads, where samples have them. */
+/** The label of the rows: threads, if samples have them. */
 function labelOf(data: Data, state: State): string {
 	return state.timeBy ?? ["thread_id", "cpu"].find((label) => data.labels.includes(label)) ?? data.labels[0] ?? "";
 }
 
-/** In the place of graph and table. */
+/** The view in place of graph and table. */
 export function TimeView(props: TimeProps) {
 	const { data } = props;
 	const { span } = data;
 	const by = labelOf(data, props.state);
 	const choices = data.labels.includes(by) || by === "" ? data.labels : [by, ...data.labels];
 	const query = data.question?.query ?? "";
-	/** The range when its end was last taken: on a live page the window follows, while it is at the end and nobody reads. */
+	/**
+	 * The range whose end was taken last: on a live page the window follows, if it is at the end and the user does
+	 * not read.
+	 */
 	const frozen = useRef(span);
 	const key = JSON.stringify([query, props.state.range, props.state.select]);
 	const reading = useReading();
@@ -162,7 +165,7 @@ export function TimeView(props: TimeProps) {
 		last.current = key;
 		frozen.current = span;
 	}
-	// before the first sample there is nothing to go to
+	// the window cannot go before the first sample
 	const { fromMs, toMs } = frozen.current;
 	const range = { fromMs: Math.min(Math.max(fromMs, data.type?.first ?? 0), toMs - 1000), toMs };
 	const window = useWindow(range, data.flame.data?.samples ?? null, key);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * Paints a row of a flame chart. Only calls inside the window are looked at, and of those that are narrower than
- * a pixel one for each pixel and level: the time depends on the width of the canvas.
+ * Paints a row of a flame chart. It visits only calls inside the window, and of calls narrower than a pixel one
+ * for each pixel and level, so the time depends on the width of the canvas.
  */
 import type { Paint } from "../../model/colour.ts";
 import { nodeName } from "../../model/flame.ts";
@@ -15,7 +15,7 @@ export const CLOSED_PX = 30;
 export const LEVEL_PX = 18;
 const PAD_PX = 4;
 
-/** What is drawn. */
+/** The row to draw. */
 export interface StripScene {
 	strips: Strips;
 	row: Strip;
@@ -24,20 +24,20 @@ export interface StripScene {
 	/** Height of a closed row, in CSS pixels. */
 	closedPx: number;
 	paint: Paint;
-	/** 1: the call matches what is searched for; null: nothing is. */
+	/** 1: the call matches the search; null: there is no search. */
 	hit: Uint8Array | null;
 	text: string;
 	textDim: string;
 	font: string;
 }
 
-/** A closed row is never higher than an open one. */
+/** The height of a row; closed, it is never higher than open. */
 export function heightOf({ row, open, closedPx }: StripScene): number {
 	const whole = Math.max(row.depth * LEVEL_PX, CLOSED_PX);
 	return open ? whole : Math.min(closedPx, whole);
 }
 
-/** Calls that are seen, with their edges in device pixels. */
+/** The visible calls, with their edges in device pixels. */
 function* seen(s: StripScene, width: number): Generator<[node: number, left: number, right: number]> {
 	const { strips, row, win } = s;
 	const scale = width / (win.toMs - win.fromMs);

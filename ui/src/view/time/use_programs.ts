@@ -7,12 +7,12 @@ import { programsOf } from "../../model/strips.ts";
 
 /** The label that has a program's name. */
 const PROGRAM = "comm";
-/** Pairs of value and program that are asked for. */
+/** The most pairs of value and program. */
 const PAIRS_MAX = 200;
-/** Labels of a thread: its name or number alone does not say whose it is. */
+/** Labels of threads: a name or number alone does not tell the program. */
 const OF_THREADS = ["thread_id", "thread_name", "pid", "tid"];
 
-/** Names of programs by the value of the label that the rows are of; none where the label needs none. */
+/** Names of programs by value of the rows' label; empty if the label needs none. */
 export function usePrograms(question: Question, span: Span, by: string, labels: readonly string[]): Map<string, string> {
 	const wanted = OF_THREADS.includes(by) && labels.includes(PROGRAM);
 	const id = wanted && question.query !== "" ? JSON.stringify(["programs", by, question]) : null;

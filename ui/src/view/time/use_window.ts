@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/** The window on a flame chart, and what is asked for it. */
+/** The window on a flame chart, and the span that is requested for it. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { stretchOf } from "../../model/strips.ts";
 import type { Span } from "../../model/time.ts";
 
-/** Samples that a stretch has at first. */
+/** Number of samples in the first window. */
 const SAMPLES = 3000;
 /** The shortest window, in milliseconds. */
 export const NARROWEST_MS = 50;
-/** A window is asked for with so much on either side, as a share of it. */
+/** How much is requested on either side of the window, as a share of it. */
 const BESIDE = 0.5;
 
 /** The window inside the range, and how it moves. */
@@ -39,7 +39,9 @@ export function useWindow(range: Span, samples: number | null, key: string) {
 	};
 }
 
-/** What is asked for: the window with its neighbourhood, until the window leaves it or needs less. */
+/**
+ * The requested span: the window with its neighbourhood, until the window leaves it or becomes much narrower.
+ */
 export function useAsked(win: Span, range: Span): [asked: Span, forget: () => void] {
 	const asked = useRef<Span | null>(null);
 	const width = win.toMs - win.fromMs;
