@@ -4,8 +4,7 @@
  * mapping: fields in the path, the rest in the query of a GET or in the body of a POST). Handlers
  * get and return protobuf; the tables of the method translate it.
  *
- * Unknown fields are an error in Connect, so that a misspelt one is noticed, and ignored in REST,
- * as in grpc-gateway.
+ * Unknown fields are ignored, as in grpc-gateway.
  */
 #include "net/transcode.h"
 #include "net/state.h"
