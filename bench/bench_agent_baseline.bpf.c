@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * bench_agent_baseline: what the sampling program is compared with, at the same interrupts: a
- * program that does nothing, and the kernel's own walk by frame pointers.
+ * bench_agent_baseline: programs for comparison with the sampling program at the same interrupts:
+ * an empty one, and the kernel's own walk by frame pointers.
  */
 #include <linux/types.h>
 

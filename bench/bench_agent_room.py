@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Hundreds of distinct programs in use: which stacks are cut for want of room for unwind tables?
+"""Hundreds of distinct programs in use: which stacks are cut because there is no room for their unwind tables?
 
     bench_agent_room.py [SECONDS [SIZE]]
 
-Copies of the compilers and interpreters that are there work in turns, and beside them 200 programs
-of /usr/bin and the like are asked for their version, all as nobody and nice: some 300 distinct
-executables in 500 processes. SIZE is --bpf-table-memory; without it the default. 97 Hz, so that
-there is something to count. Needs root, and 5 GB in the folder for temporary files.
+Copies of the installed compilers and interpreters work in turns; at the same time 200 programs of /usr/bin and
+the like print their version, all as user nobody and nice: some 300 distinct executables in 500 processes. SIZE
+is --bpf-table-memory; without it the default. 97 Hz, so that there is something to count. Needs root, and 5 GB
+in the folder for temporary files.
 """
 
 import glob
@@ -31,7 +31,7 @@ NOBODY = "65534"
 LOAD_SECONDS_MORE = 300  # to start and to stop in
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "nice", "-n", "19"]
 FOLDERS = ("/usr/bin", "/usr/lib/llvm-*/bin", "/usr/lib/git-core", "/usr/local/go/pkg/tool/*")
-# Programs that do their work also when they are asked for their version.
+# Programs that would start working even with the option for their version.
 NEVER = ("yes", "sleep", "init", "reboot", "halt", "poweroff", "shutdown", "firn", "chromium")
 PERL = 'for my $i (1..300) { my %h; $h{$_} = $_ x 3 for 1..8000; my $s = join ",", sort keys %h; $s =~ s/1+/x/g }'
 PYTHON = "import json\nfor i in range(300): json.loads(json.dumps([{'a': x, 'b': str(x)} for x in range(5000)]))"

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample costs of each language's runtime, 10, 30 and 100 calls deep, by the kernel's
- * statistics of BPF programs; a native stack is the first. Needs root; a runtime that is not
- * installed is left out, with a word.
+ * The cost of a sample in each language's runtime, 10, 30 and 100 calls deep, by the kernel's
+ * statistics of BPF programs; a native stack comes first. Needs root; runtimes that are not
+ * installed are skipped with a message.
  *
- * Each program is one function that calls itself, and loops in the last call. With PROGRAM, the
- *name of an eBPF program that is loaded already (native_tracer_e: OpenTelemetry's profiler), the
- *same thread is sampled by that one, too, in the same seconds: "against" and "ratio" are its cost
- *then. Without it they are those of a native stack of as many frames, in the seconds after.
+ * Each program is one function that calls itself, and loops in the last call. PROGRAM is the name
+ * of an eBPF program that is loaded already (native_tracer_e: OpenTelemetry's profiler); it samples
+ * the same thread in the same seconds, and "against" and "ratio" are its cost. Without it they are
+ * the cost of a native stack with as many frames, measured directly afterwards.
  *
- *	bench_agent_runtimes [LANGUAGE|all [PROGRAM]]
+ * 	bench_agent_runtimes [LANGUAGE|all [PROGRAM]]
  */
 #include "contest.h"
 
 #include <dirent.h>
 
 #define ARGS_MAX 6
-#define WARM_US 1500000 /* the program is at the end of its recursion */
+#define WARM_US 1500000 /* until then the program has reached the end of its recursion */
 
 static const uint32_t depths[] = { 10, 30, 100 };
 
 /* clang-format off */
 static const struct language {
 	const char *name;
-	const char *file;   /* of the script */
-	const char *script; /* NULL: that of the one before */
-	const char *args[ARGS_MAX]; /* "@": the script; the depth follows */
+	const char *file;   /* file name of the script */
+	const char *script; /* NULL: the one of the row before */
+	const char *args[ARGS_MAX]; /* "@" stands for the script; the depth follows */
 } languages[] = {
 	{ "python", "recurse.py",
 		"import sys\n"
@@ -60,7 +60,7 @@ static const struct language {
 		"}\n"
 		"const n = +process.argv[2];\n"
 		"for (let i = 0; i < 20000; i++) recurse(n, 10);\n"
-		"recurse(n, -1);\n", /* numbers that optimized code has seen */
+		"recurse(n, -1);\n", /* only numbers for which the code was optimized */
 		{ "node", "@" } },
 	{ "v8_interpreted", "recurse.js", NULL, { "node", "--no-opt", "--no-sparkplug", "@" } },
 	{ "ruby", "recurse.rb",
@@ -98,8 +98,8 @@ static const struct language {
 };
 /* clang-format on */
 
-/* Writes the script of a language to `folder`, and compiles it where it must be. What stands for
- * it in the arguments goes to `out`. False: it cannot be had. */
+/* Writes the script of a language to `folder`, and compiles it if necessary; `out` gets its name
+ * for the arguments. False: the runtime is missing. */
 static bool prepare(size_t language, const char *folder, char *out, size_t out_bytes)
 {
 	const struct language *l = &languages[language];
@@ -132,7 +132,7 @@ static int start_language(const struct language *l, const char *script, uint32_t
 	return pid;
 }
 
-/* The thread that has worked the most: Java's first method does not run in the first one. */
+/* The thread that has used most CPU time: Java's main method does not run in the first thread. */
 static int busiest_thread(int pid)
 {
 	char path[64];

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""A thousand programs a second in front of the whole agent: whole stacks, losses, growth.
+"""A thousand new programs a second, with the whole agent: complete stacks, losses, growth of memory.
 
     bench_agent_storm.py [SECONDS [PER_SECOND]]
 
-The load is tests/workloads/execstorm.c: static programs of a quarter of a millisecond, started by
-vfork, posix_spawn and fork. First alone, to know what the machine starts, then for a minute (or so
-many seconds) beside an agent that sends to a server on the same host, at 199 Hz so that there is
-something to count. Each sample taken must have arrived in the end, or be counted as lost. Needs
-root.
+The load is tests/workloads/execstorm.c: static programs of a quarter of a millisecond, started by vfork,
+posix_spawn and fork. It runs first alone, to find the rate of the machine, then for a minute (or SECONDS) with
+an agent that sends to a server on the same host, at 199 Hz so that there are enough samples. Each sample taken
+must have arrived in the end, or be counted as lost. Needs root.
 """
 
 import os
@@ -48,7 +47,7 @@ def missing(values):
 
 
 def drained(address):
-    """The metrics once what was taken has been sent: sampling goes on, so a few are always under way."""
+    """The metrics after the taken samples were sent; sampling goes on, so a few are always on their way."""
     deadline = time.monotonic() + DRAIN_SECONDS
     values = whole.metrics(address)
     least = values
@@ -70,7 +69,7 @@ def run(build, home, seconds, per_second):
     server = whole.start([firn, "server", "--http-address", server_at, "--storage-path", f"{home}/store"], home, "server.log")
     time.sleep(1)
     command = [firn, "agent", "--remote-store-address", server_at, "--remote-store-insecure"]
-    command += ["--debuginfo-upload-disable"]  # what the server lacks is sent once, and not all the time
+    command += ["--debuginfo-upload-disable"]  # debug files are sent only once, so they are not part of the cost
     command += ["--http-address", agent_at, "--spool-path", f"{home}/spool", "--cache-path", f"{home}/cache"]
     command += ["--profiling-cpu-sampling-frequency", FREQUENCY, "--agent-cpu-limit", "0"]
     agent = whole.start(command, home, "agent.log")

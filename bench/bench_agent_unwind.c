@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sample costs by the kernel's statistics of BPF programs, beside the kernel's own walk by
- * frame pointers at the same time; how many stacks are whole; how much kernel memory it takes.
- * Needs root.
+ * The cost of a sample by the kernel's statistics of BPF programs, compared with the kernel's own
+ * walk by frame pointers at the same time; the share of complete stacks; the kernel memory. Needs
+ * root.
  *
- * Machines have slow minutes: what is compared runs in the same ones, and of the rounds the median
- * counts.
+ * A machine's speed changes, so compared programs run at the same time, and the result is the
+ * median of the rounds.
  *
- *	bench_agent_unwind [frame|cold|languages|memory|churn|off_cpu]
+ * 	bench_agent_unwind [frame|cold|languages|memory|churn|off_cpu]
  */
 #include "contest.h"
 #include "whole.h"
@@ -20,7 +20,7 @@
 static const char churn_script[] = "while :; do /bin/true; /bin/ls -l /etc >/dev/null; "
 				   "/bin/ls /usr/bin | /usr/bin/sort >/dev/null; done";
 
-/* The whole machine, or what the sampler was told to look at. */
+/* Measures the whole machine, or the processes that the sampler was configured for. */
 static struct measured measure(struct live *l, int64_t duration_ns)
 {
 	struct sampler_stats a, b;
@@ -46,7 +46,7 @@ static void bench_frame(void)
 		}
 		double frames = o.ours.frames_per_sample;
 		double each = frames > 0 ? o.ns[OURS] / frames : 0;
-		/* Its walk ends at 127. */
+		/* The kernel's walk ends at 127 frames. */
 		double kernel_each = o.kernel_frames > 0 ? o.ns[GET_STACK] / o.kernel_frames : 0;
 		(void)snprintf(against, sizeof(against),
 			"a frame of bpf_get_stack by frame pointers at the same time: %.0f ns for "
@@ -64,7 +64,7 @@ static void bench_frame(void)
 	}
 }
 
-/* A source that keeps the compiler busy for half a minute. False: no room for it. */
+/* Writes a source that keeps the compiler busy for half a minute. False: no disk space. */
 static bool write_source(char *path, size_t path_bytes)
 {
 	(void)snprintf(path, path_bytes, "/tmp/bench_agent_XXXXXX.cc");
@@ -94,7 +94,7 @@ static bool compiler_path(char *path)
 	return found;
 }
 
-/* Code that is mostly not in the caches: a compiler at work, 35 MB of text. */
+/* Code that is mostly not in the processor's caches: a compiler at work, with 35 MB of text. */
 static void bench_cold(void)
 {
 	char note[256], against[256], source[64], compiler[256];
@@ -102,7 +102,7 @@ static void bench_cold(void)
 		(void)fprintf(stderr, "skipped: no C++ compiler to profile\n");
 		return;
 	}
-	/* Without its garbage collector, which recurses more than 1,024 deep. */
+	/* The compiler runs without its garbage collector, which recurses more than 1,024 deep. */
 	int pid = start_group((const char *const[]){ compiler, "-quiet", "-O2", "--param",
 		"ggc-min-heapsize=10000000", "-D_GNU_SOURCE", "-imultiarch", MULTIARCH, source,
 		"-o", "/dev/null", NULL });
@@ -133,7 +133,7 @@ static void bench_cold(void)
 
 #define LANGUAGE_SAMPLES 5000
 #define LANGUAGE_NS 4000000000LL
-#define LANGUAGE_LEAST 200 /* fewer say nothing */
+#define LANGUAGE_LEAST 200 /* fewer samples mean nothing */
 
 /* clang-format off */
 static const struct {
@@ -155,7 +155,7 @@ static const struct {
 };
 /* clang-format on */
 
-/* The share of each program's stacks that reaches the root; the lowest of them is the figure. */
+/* The share of each program's stacks that reach the root; the result is the lowest. */
 static void bench_languages(void)
 {
 	char note[1024] = "";
@@ -192,7 +192,7 @@ static void bench_languages(void)
 	print_result("agent.whole_stacks", lowest, "%", against, lowest / 100, note);
 }
 
-/* As it runs by default, at 19 Hz, with the tables of what an ordinary process has mapped. */
+/* Memory as by default, at 19 Hz, with the tables of the files that an ordinary process maps. */
 static void bench_memory(void)
 {
 	struct live l;
@@ -227,7 +227,7 @@ static void bench_churn(void)
 	int pid = start_group((const char *const[]){ "/bin/sh", "-c", churn_script, NULL });
 	struct measured m = measure(&l, CHURN_NS);
 	kill_group(pid);
-	/* Only theirs: what else runs here has no tables. */
+	/* Only stacks of these programs: others have no tables. */
 	double theirs = 0, whole = 0;
 	for (size_t i = 0; i < l.samples.len; i++) {
 		const struct live_sample *s = &l.samples.v[i];
@@ -246,7 +246,7 @@ static void bench_churn(void)
 	live_end(&l);
 }
 
-/* Two processes that wake each other without pause, on one CPU. */
+/* Starts two processes that wake each other without pause, on one CPU. */
 static int start_ping_pong(void)
 {
 	int pid = fork();
@@ -283,7 +283,7 @@ static struct sampler_program switch_program(const struct live *l)
 	return s.programs[0];
 }
 
-/* What a context switch costs more, where one in a hundred is sampled, and where all are. */
+/* The additional cost of a context switch if one in a hundred is sampled, and if all are. */
 static void bench_off_cpu(void)
 {
 	static const double probabilities[] = { 0.01, 1 };

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the whole agent costs on a host with many processes and two busy CPUs, beside perf.
+"""The cost of the whole agent on a host with many processes and two busy CPUs, compared with perf.
 
     bench_agent_whole.py [SECONDS [PROCESSES [THREADS]]]
 
@@ -131,7 +131,7 @@ def free_address():
 
 
 def wait_sampling(agent, address, home):
-    """Until the agent samples; its log where it does not."""
+    """Waits until the agent samples; prints its log if it does not."""
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and agent.poll() is None:
         try:
@@ -149,7 +149,7 @@ def run_agent(firn, home, seconds):
     server = start([firn, "server", "--http-address", server_at, *storage], home, "server.log")
     time.sleep(1)
     command = [firn, "agent", "--remote-store-address", server_at, "--remote-store-insecure"]
-    command += ["--debuginfo-upload-disable"]  # what the server lacks is sent once, and not all the time
+    command += ["--debuginfo-upload-disable"]  # debug files are sent only once, so they are not part of the cost
     command += ["--http-address", agent_at, "--spool-path", f"{home}/spool", "--cache-path", f"{home}/cache"]
     agent = start(command, home, "agent.log")
     try:
@@ -187,7 +187,7 @@ def run_perf(home, seconds):
 
 
 def whole_percent(values):
-    """Of all stacks since the agent began; and how the others ended."""
+    """The share of complete stacks since the agent began, and how the others ended."""
     ends = {k: v for k, v in values.items() if k.startswith("firn_agent_stacks_total")}
     whole = ("NONE", "ROOT", "ROOT_NO_INFO", "ROOT_ZERO", "EXEC")
     total = sum(ends.values()) or 1

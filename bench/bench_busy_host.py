@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A busy host as a person has it: `firn up` with its defaults, 300 distinct programs in use by more than
-500 processes, and ten live pages, for half an hour.
+"""A busy host as in practice: `firn up` with its defaults, 300 distinct programs in use by more than 500
+processes, and ten live pages, for half an hour.
 
     bench_busy_host.py [SECONDS [ADDRESS]]
 
-SECONDS: 1800, or FIRN_BENCH_SECONDS. Prints the stacks by the reason they ended, the share that was
-cut for want of room, answers that were refused, and of agent, broker and server the most resident
-memory and the CPU; a line of progress each minute goes to standard error. The load (bench_agent_room.py) is
-nobody's, nice, and ends by itself. Needs root, 5 GB in the folder for temporary files and 4 GB of memory.
+SECONDS: 1800, or FIRN_BENCH_SECONDS. Prints the stacks by the reason of their end, the share that was cut for
+want of room, refused answers, and the largest resident memory and the CPU time of agent, broker and server; a
+line of progress each minute goes to standard error. The load (bench_agent_room.py) is nobody's, nice, and ends
+by itself. Needs root, 5 GB in the folder for temporary files and 4 GB of memory.
 """
 
 import os
@@ -36,7 +36,7 @@ def parts_of(pid):
 
 
 class Look:
-    """What firn's processes take, looked at every five seconds."""
+    """The CPU time and memory of firn's processes, read every five seconds."""
 
     def __init__(self, up):
         self.up, self.most = up, {}
@@ -121,7 +121,7 @@ def main():
         load, programs = room.start_load(home, seconds)
         time.sleep(15)
         command = [os.path.join(build, "firn"), "up", "--http-address", address, "--storage-path", f"{home}/store"]
-        command += ["--cache-path", f"{home}/cache"]  # nothing was met before
+        command += ["--cache-path", f"{home}/cache"]  # no program is known already
         up = whole.start(command, home, "agent.log")
         whole.wait_sampling(up, address, home)
         report(watch(up, address, seconds), programs, seconds)

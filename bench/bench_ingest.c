@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One batch of a host in each format that agents send: samples taken in for each second of
- * processor time, from the message's bytes to the store (decoding, limits, log, memtable), beside
- * the least that any decoder does: looking at every field of protobuf, reading and checking every
- * column of Arrow. The Arrow messages are parca_maker.py's, in parca-agent's layout; OTLP and pprof
- * are made of the same samples.
+ * One batch of a host in each format that agents send: samples stored for each second of processor
+ * time, from the message's bytes to the store (decoding, limits, log, memtable). It is compared
+ * with the least work of any decoder: reading every field of protobuf, or reading and checking
+ * every column of Arrow. The Arrow messages are made by parca_maker.py, in parca-agent's layout;
+ * OTLP and pprof are made of the same samples.
  */
 #include "arrow/arrow.h"
 #include "bench_store.h"
@@ -72,7 +72,7 @@ static enum status decode_v2(const struct message *m, struct profile *out, struc
 
 static volatile uint64_t sink;
 
-/* Every field; a field of bytes may be a message in the outer levels, which all ours are. */
+/* Reads every field; in the outer levels every field of bytes is a message. */
 static void look_at_fields(struct str bytes, int depth)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);

@@ -161,7 +161,7 @@ static bool write_file(const char *dir, const char *name, const char *text)
 	return f && fclose(f) == 0 && ok;
 }
 
-/* One that no connection has; 0: none. */
+/* A free port; 0: none. */
 static uint16_t free_port(void)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -246,7 +246,7 @@ static void raise_descriptors(void)
 	}
 }
 
-/* All connections have had one answer each, then they wait. */
+/* Each connection gets one answer, then all wait. */
 static void idle_main(uint16_t port)
 {
 	char text[4096];

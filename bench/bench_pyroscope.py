@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""ingest.push, ingest.jfr, query.pyroscope_merge_ms: what Pyroscope's clients send and ask.
+"""ingest.push, ingest.jfr, query.pyroscope_merge_ms: what Pyroscope's clients send and query.
 
   bench_pyroscope.py [FIRN [PEER_URL PEER_PID]]
 
-Pushes pprof files of 2,000 stacks (five services, 60 files a second of their time) by
-push.v1.PusherService for 10 seconds from two connections, then one recording of the JDK 200 times (it is made
-by `java`; without one that part is skipped), and asks for the flame graph of 200 such files.
-A rate is samples by second of the server's processor time, so that other work beside does not
-count. With a peer that speaks the same protocol, such as Pyroscope, the same goes to it in turns,
-and "ratio" is firn by it. One JSON object a line, as scripts/bench has it.
+Pushes pprof files of 2,000 stacks (five services, 60 files a second of their time) by push.v1.PusherService for
+10 seconds from two connections, then one recording of the JDK 200 times (it is made by `java`; without one that
+part is skipped), and asks for the flame graph of 200 such files. A rate is samples for each second of the
+server's processor time, so that other work on the machine does not matter. With a peer that has the same
+protocol, such as Pyroscope, the same is sent to it in turns, and "ratio" is firn's value divided by the peer's.
+One JSON object a line, as in scripts/bench.
 """
 
 import gzip
@@ -216,7 +216,7 @@ def measure(firn, peer, profiles, folder):
     else:
         print(json.dumps({"name": "ingest.jfr", "note": "skipped: no javac"}), flush=True)
     start, end = base // 10**6 - 1000, time.time_ns() // 10**6
-    # The same profiles to both: above each took what it could.
+    # The same profiles go to both; above, each took as many as it could.
     for server in (firn, peer) if peer else (firn,):
         for i in range(200):
             body = push_request(profiles[i % FILES], "merged", base + i * 10**9)

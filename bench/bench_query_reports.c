@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a report costs beside the store's own sum: a store with 10,000,000 samples of 60,000
- * different stacks (30 frames deep on average, from a random call graph of 4,000 functions, a fifth
- * of the locations with an inlined call) in parts, all names known. The best of seven runs, one
- * thread.
+ * The time of each report, compared with the store's own sum: a store with 10,000,000 samples of
+ * 60,000 different stacks (30 frames deep on average, from a random call graph of 4,000 functions,
+ * a fifth of the locations with an inlined call) in parts, all names known. The best of seven runs,
+ * one thread.
  *
- *     bench_query_reports TEXT     only those whose name has this
+ *     bench_query_reports TEXT     only reports whose name contains TEXT
  */
 #include "base/clock.h"
 #include "os/os.h"
@@ -62,7 +62,8 @@ static void make_stacks(void)
 	for (uint32_t s = 0; s < STACKS; s++) {
 		depths[s] = DEPTH_MIN + random_below(DEPTH_MAX - DEPTH_MIN);
 		for (uint32_t d = 0, f = 0; d < depths[s]; d++) {
-			/* Most calls go one way, so that stacks share their beginning. */
+			/* Most calls of a function go to the same callee, so that stacks share
+			 * their beginning. */
 			stacks[s][d] = f;
 			uint32_t way = random_below(100);
 			f = callees[f][way < 70 ? 0 : way < 85 ? 1 : way % CALLEES];
@@ -218,7 +219,7 @@ static enum status source_arrow(
 	return query_source_arrow(q, &request, STR(""), STR("/src/module_7.cc"), out, &info, e);
 }
 
-/* In the order of time, and by a label. */
+/* A flame chart, by a label. */
 static enum status flamechart_arrow(
 	const struct query_engine *q, const struct query_request *r, struct buf *out, struct err *e)
 {
@@ -268,7 +269,7 @@ static int compare(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-/* A question whose answer is longer than any may be: how long until it is refused, and how. */
+/* A query whose answer is longer than the limit: the time until it is refused, and the error. */
 static void measure_refusal(const char *name, report_fn *fn, const struct query_engine *q,
 	const struct query_request *r, double sum_ms)
 {
@@ -369,13 +370,13 @@ int main(int argc, char **argv)
 	measure("query.callgraph_ms", callgraph_message, &q, &r, sum_ms);
 	measure("query.source_ms", source_arrow, &q, &r, sum_ms);
 	measure("query.metadata_ms", metadata, &q, &r, sum_ms);
-	/* What Parca's page asks for: calls wider than a pixel of their parent's. */
+	/* The request of Parca's page: calls wider than a pixel of their parent's. */
 	r.trim = 0.001;
 	measure("query.flamegraph_arrow_ms", flamegraph_arrow, &q, &r, sum_ms);
 	measure("query.flamegraph_message_ms", flame_message, &q, &r, sum_ms);
 	measure("query.diff_ms", diff_arrow, &q, &r, sum_ms);
 	measure("query.flamegraph_labels_ms", labels_arrow, &q, &r, sum_ms);
-	/* A chart has each sample: all of them, and 20 s. */
+	/* A chart has each sample: first all of them, then 20 s. */
 	measure_refusal("query.flamechart_whole_ms", flamechart_arrow, &q, &r, sum_ms);
 	r.to_ns = BEGIN_NS + CHART_BATCHES * BATCH_NS;
 	measure("query.flamechart_ms", flamechart_arrow, &q, &r, sum_ms);

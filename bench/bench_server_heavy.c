@@ -2,13 +2,13 @@
 /*
  * The heavy load on a whole server: four senders push pprof files of 10,000 distinct random stacks
  * of 10 to 45 frames, ten series a call, as fast as they are answered; then the merged flame graph
- * and pprof file of all of it. The server is a process of its own with its default memory, so that
- * its processor time and memory are its alone. The peer's figures (Parca, same load, same kind of
- * machine) are constants: it is not built here.
+ * and the pprof file of all samples are requested. The server is a separate process with its
+ * default memory, so that its processor time and memory can be measured alone. The peer's figures
+ * (Parca, same load, same kind of machine) are constants: it is not built here.
  *
  *   [FIRN_BENCH_STACKS=40000] bench_server_heavy [FIRN [SECONDS [FLAG...]]]
  *
- * With FIRN_BENCH_STACKS there are that many distinct stacks: each call has the next 10,000.
+ * FIRN_BENCH_STACKS is the number of distinct stacks: each call has the next 10,000.
  */
 #include "bench_store.h"
 #include "codec/codec.h"
@@ -257,7 +257,7 @@ static void put_time(struct buf *out, uint32_t field, int64_t ns)
 	put_message(out, field, &m);
 }
 
-/* Milliseconds, the middle of five; *out_bytes of the answer. 0: it was refused. */
+/* The median of five times in milliseconds; *out_bytes: of the answer. 0: it was refused. */
 static double ask(uint64_t report, pid_t server, double *out_cpu_ms, size_t *out_bytes)
 {
 	enum { TIMES = 5 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Ten live pages on one host's data: each asks what the page asks, of the last 15 minutes, all at once
-and every five seconds, which is oftener than the page. Counts answers that were refused. Against a
-server that runs and has samples (firn up):
+"""Ten live pages on one host's data: each sends the page's requests for the last 15 minutes, all at once and
+every five seconds, which is more often than the page does. Counts answers that were refused. Against a server
+that runs and has samples (firn up):
 
   bench_server_pages.py http://127.0.0.1:7070 [SECONDS [PAGES]]
 """
@@ -27,7 +27,7 @@ QUESTIONS = (
 
 
 class Pages:
-    """Threads that ask until `stop`; `times` and `refused` are whole once `join` has returned."""
+    """Threads that send requests until `stop`; `times` and `refused` are complete when `join` has returned."""
 
     def __init__(self, base, pages=PAGES):
         self.base, self.count = base.rstrip("/"), pages

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fleet that the store is measured with: 200 series, 50,000 stacks of about 30 frames that
+ * The fleet with which the store is measured: 200 series, 50,000 stacks of about 30 frames that
  * share prefixes, drawn by zipf(1.1) from all of them; each series has a batch each ten seconds.
  *
- * Times have one of two models. TICKS, what an agent sends: each of a host's eight CPUs has a timer
- * of 19 Hz with a phase of its own, which fires a few microseconds late. RANDOM, what nobody can
- * predict: any microsecond of the batch.
+ * There are two models of times. TICKS, as an agent sends them: each of a host's eight CPUs has a
+ * timer of 19 Hz with its own phase, which fires a few microseconds late. RANDOM: any microsecond
+ * of the batch.
  */
 #pragma once
 
@@ -54,7 +54,7 @@ struct fleet {
 	uint8_t *depth;
 	double *zipf; /* cumulated */
 	uint32_t *order;
-	uint32_t known[FLEET_FUNCTIONS]; /* locations of the batch at hand */
+	uint32_t known[FLEET_FUNCTIONS]; /* locations of the current batch */
 };
 
 static inline uint64_t fleet_random(struct fleet *f)
@@ -67,7 +67,7 @@ static inline double fleet_real(struct fleet *f)
 	return (double)(fleet_random(f) >> 11) * 0x1.0p-53;
 }
 
-/* A stack keeps most of an earlier one and goes on by itself. */
+/* Makes a stack that shares most frames with an earlier one. */
 static inline void fleet_make_stack(struct fleet *f, uint32_t i)
 {
 	uint32_t keep = 0, add = 1;
@@ -174,8 +174,8 @@ static inline uint32_t fleet_known(struct fleet *f, struct profile *p, uint32_t 
 	return f->known[function];
 }
 
-/* A tick of a CPU that has not been taken in this batch, and when its interrupt read the clock:
- * most are a few microseconds late, some a good deal more. */
+/* Chooses a tick of a CPU that this batch does not have yet, and the time at which its interrupt
+ * read the clock: mostly a few microseconds late, sometimes much later. */
 static inline int64_t fleet_tick(
 	struct fleet *f, uint32_t series, int64_t begin, uint8_t *taken, uint32_t *cpu)
 {
@@ -193,7 +193,7 @@ static inline int64_t fleet_tick(
 	return (k * FLEET_PERIOD_NS + (int64_t)phase + (int64_t)late) / 1000 * 1000;
 }
 
-/* A batch of `n` samples of one series; `labels`: with pid, thread and cpu beside each sample. */
+/* Makes a batch of `n` samples of one series; `labels`: each sample has pid, thread and cpu. */
 static inline void fleet_batch(
 	struct fleet *f, struct profile *p, uint32_t series, int64_t begin, uint32_t n, bool labels)
 {

@@ -2,18 +2,16 @@
 /*
  * Bytes a sample on disk, everything in the parts counted, in three forms: as flushed every two
  * minutes (young), merged with times to a microsecond (fine), and merged with times to ten seconds.
- * Beside them the same samples as gzip'd pprof for each batch, and as rows with their whole stacks.
+ * For comparison, the same samples as gzipped pprof for each batch, and as rows with their whole
+ * stacks.
  *
  *     bench_store_bytes          the fleet of bench_store.h
- *     bench_store_bytes DIR...   what `firn up --storage-path DIR` recorded and merged nothing of
- * yet (the first ten minutes), read from its parts
- *     FIRN_BENCH_HOURS=24 bench_store_bytes DIR...   the recording again and again for so long,
- * each time by other processes and threads, but for those that lived from its first part to its
- * last: what a day of such minutes takes. That a day meets more stacks than some minutes is not in
- * it.
+ *     bench_store_bytes DIR...   a recording of `firn up --storage-path DIR` before the first merge
+ * (the first ten minutes), read from its parts FIRN_BENCH_HOURS=24 bench_store_bytes DIR... repeats
+ * the recording for that many hours, each time with other processes and threads, except for those
+ * that lived from its first part to its last. A real day would have more distinct stacks.
  *
- * The stores lie in memory where that is possible: it is bytes that count, not how long a sync
- * takes.
+ * The stores are in memory if possible, since bytes are measured and not the time of a sync.
  */
 #include "bench_store.h"
 #include "codec/codec.h"
@@ -28,7 +26,7 @@ enum { BATCHES = 250, SAMPLES = 200, PROFILES = 20, FLUSH_BATCHES = 12 };
 #define ROWS_BYTES ((size_t)64 << 20)
 #define ROWS_BLOCK 65536
 
-/* The two stores that take the same samples, and the yardsticks. */
+/* The two stores that get the same samples, and the formats for comparison. */
 struct scales {
 	const char *suffix;
 	char note[192];
@@ -36,7 +34,7 @@ struct scales {
 	struct store *stores[2]; /* fine, merged */
 	uint64_t samples;
 	uint64_t young_bytes;
-	struct buf rows; /* the block of whole rows at hand */
+	struct buf rows; /* the current block of whole rows */
 	uint64_t row_samples, row_count, row_bytes;
 	uint64_t pprof_samples, pprof_bytes;
 };
@@ -78,7 +76,8 @@ static void pack_rows(struct scales *c)
 	buf_clear(&c->rows);
 }
 
-/* Time, value, series, and every address of the stack, 8 bytes each, in blocks of zstd-3. */
+/* Adds rows of time, value, series, and every address of the stack, 8 bytes each, in blocks of
+ * zstd-3. */
 static void add_whole_rows(struct scales *c, const struct profile *p)
 {
 	for (size_t i = 0; i < p->samples.len; i++) {
@@ -235,7 +234,7 @@ static void run_fleet(
 
 /* ---- a recording ---- */
 
-/* Numbers of processes and threads that are in the first part and in the last one. */
+/* Numbers of processes and threads in the first part, and those that are also in the last. */
 struct lasting {
 	VEC(uint64_t) first;
 	VEC(uint64_t) both;
@@ -279,11 +278,11 @@ struct replay {
 	uint32_t series;
 	int64_t window;
 	bool open;
-	uint32_t turn; /* of the recording */
+	uint32_t turn; /* number of the repetition */
 	int64_t later_ns;
 };
 
-/* A process or thread of a later turn has another number of as many digits. */
+/* In later repetitions a process or thread gets another number with as many digits. */
 static uint32_t replay_value(struct replay *r, struct str name, struct str value)
 {
 	uint64_t number;
@@ -474,7 +473,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		return 0;
 	fleet_init(&f);
-	const char *text = getenv("FIRN_BENCH_BATCHES"); /* fewer, for a quick look */
+	const char *text = getenv("FIRN_BENCH_BATCHES"); /* fewer batches, for a quick run */
 	uint32_t batches = text ? (uint32_t)atoi(text) : BATCHES, few = MIN(batches, 60u);
 	run_fleet(&f, FLEET_TICKS, false, batches, "");
 	run_fleet(&f, FLEET_TICKS, true, few, "_labels");

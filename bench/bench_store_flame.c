@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The first flame graph after a start, over 24 hours of a fleet of 50 hosts and over 15 minutes of
- * it, by the way that a user's question goes: query_flame(), names included. "First": store and
- * symbolizer are opened anew for each run, files are in the page cache.
+ * it, with query_flame(), as for a user's query, names included. "First" means that store and
+ * symbolizer are opened again for each run; files are in the page cache.
  *
  * The fleet is simulated and comes in through store_append(), flush and merging, ending now: each
  * host has 4 CPUs, 12 % busy, sampled at 19 Hz; 12 programs in two containers each, of 40 programs
  * in all; a program has 2,000 stacks of about 30 frames, drawn by zipf(1.1), partly in libraries
- * that all share; beside each sample lie pid, thread and cpu. Frames are addresses in files of this
- * host, whose symbol tables are built before.
+ * that all share; each sample has pid, thread and cpu. Frames are addresses in files of this host,
+ * whose symbol tables are built before.
  *
- *	bench_store_flame [DIRECTORY [NAME]]    keeps the store there, and uses it again
+ * 	bench_store_flame [DIRECTORY [NAME]]    keeps the store there, and uses it in the next run
  */
 #include "bench_store.h"
 #include "debuginfo/debuginfo.h"
@@ -30,10 +30,10 @@ enum {
 	CONTAINERS = 2,
 	LIBRARIES = 6,
 	FILES = PROGRAMS + LIBRARIES,
-	FUNCTIONS = 1200, /* of a file that samples meet */
-	STACKS = 2000,    /* of a program */
+	FUNCTIONS = 1200, /* functions of a file that occur in samples */
+	STACKS = 2000,    /* stacks of a program */
 	DEPTH_MAX = 63,
-	THREADS = 6, /* of a process */
+	THREADS = 6, /* threads of a process */
 	SENDERS = 3,
 	RUNS = 5,
 };
@@ -60,7 +60,7 @@ static struct {
 	uint8_t depth[PROGRAMS][STACKS];
 	double zipf[STACKS]; /* cumulated */
 	struct store *store;
-	atomic_int next_host; /* of all senders */
+	atomic_int next_host; /* shared by all senders */
 	int64_t begin_ns;
 	int64_t end_ns;
 	struct os_pool *pool;
@@ -168,7 +168,7 @@ static void make_world(void)
 	world->begin_ns = world->end_ns - SPAN_NS;
 }
 
-/* The rank of a stack among its program's is another at each program. */
+/* Draws a stack; the order of ranks is different for each program. */
 static uint32_t draw_stack(uint64_t *r, int program)
 {
 	double u = next_real(r);
@@ -189,7 +189,7 @@ struct sender {
 	struct profile p;
 	uint64_t random;
 	uint32_t head;
-	uint32_t known[FILES][FUNCTIONS]; /* locations of the batch */
+	uint32_t known[FILES][FUNCTIONS]; /* locations of the current batch */
 	uint32_t stacks[PROGRAMS][STACKS];
 	uint32_t resource[PROGRAMS_HOST * CONTAINERS];
 	uint32_t own[PROGRAMS_HOST * CONTAINERS][THREADS][CPUS];
@@ -287,7 +287,7 @@ static void send_batch(struct sender *s, int host, int64_t at)
 	BENCH_OK(st, &e);
 }
 
-/* Hosts in turn, minute by minute, so that all senders are at the same time of the day. */
+/* Sends hosts in turn, minute by minute, so that all senders are at the same time of day. */
 static void *send_all(void *ctx)
 {
 	struct sender *s = calloc(1, sizeof(*s));
@@ -374,7 +374,7 @@ static struct answer ask(const struct query_engine *q, int64_t from_ns, int64_t 
 	return x;
 }
 
-/* `warm`: how long the same question takes again. */
+/* `warm`: the time of the same query again. */
 static struct answer first(
 	const char *dir, const char *symbols, int64_t from_ns, int64_t to_ns, struct answer *warm)
 {
@@ -427,7 +427,7 @@ static void describe(const char *dir)
 	struct err e = { 0 };
 	bool merged;
 	open_store(dir);
-	do /* what is due since it was filled, so that no merge runs beside a question */
+	do /* merges that are due since it was filled, so that none runs during a query */
 		BENCH_OK(store_merge_step(world->store, clock_realtime_ns(), &merged, &e), &e);
 	while (merged);
 	for (size_t i = 0; i < world->store->parts.len; i++) {
@@ -472,7 +472,7 @@ int main(int argc, char **argv)
 	if (!strstr("store.flame_15m_ms", only))
 		return 0;
 	measure("store.flame_15m_ms", dir, symbols, end - quarter, end, 50);
-	/* And of a time whose samples were merged long ago. */
+	/* A time whose samples were merged long ago. */
 	measure("store.flame_15m_ms", dir, symbols, end - 20 * 4 * quarter,
 		end - 20 * 4 * quarter + quarter, 50);
 	if (argc < 2)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Samples stored for each second of processor time of the whole process (validating, log, memtable,
- * parts and their merging), durable; and how long a caller waits for an acknowledgement, one alone
- * and each of several that send a batch after the other, beside the time of a bare write and
- * fdatasync of as many bytes into a preallocated file; and what several senders reach where
- * there are cores for them: into a table in memory alone, and into the store.
+ * parts and their merging), durable; how long a caller waits for an acknowledgement, alone and as
+ * one of several that send one batch after the other, compared with a plain write and fdatasync of
+ * as many bytes into a preallocated file; and the rate of several senders on several cores, into a
+ * table in memory only and into the store.
  *
- *     bench_store_ingest ingest     the first of the three only
- *     bench_store_ingest cores      the last
+ *     bench_store_ingest ingest     only the first of the three
+ *     bench_store_ingest cores      only the last
  */
 #include "bench_store.h"
 #include "store/merge/merge.h"
@@ -16,8 +16,8 @@
 #include <fcntl.h>
 
 enum { PROFILES = 100, SAMPLES = 1000, ROUNDS = 20, ACKS = 500, CALLERS = 8 };
-/* Short turns, one sender and several in turn; the best of each counts. More senders than cores, as
- * a server has: one that waits leaves its core to another. */
+/* Short runs, alternately of one sender and of several; the best of each counts. As in a server
+ * there are more senders than cores: a core of one that waits is used by another. */
 enum { SENDERS = 4, SENDER_PROFILES = 24, SENDER_ROUNDS = 2, TURNS = 15 };
 
 static void move(struct profile *p, int64_t by_ns)
@@ -98,7 +98,7 @@ static void *call(void *ctx)
 	return NULL;
 }
 
-/* The time that 99 % of all calls took at most; `rate`: samples a second of all callers. */
+/* The 99th percentile of the time of all calls; `rate`: samples a second of all callers. */
 static double acknowledge(
 	const char *dir, struct fleet *f, int callers, uint64_t *bytes, double *rate)
 {
@@ -136,7 +136,7 @@ static double acknowledge(
 /* ---- more cores ---- */
 
 struct sender {
-	struct memtable *m; /* NULL: into the store */
+	struct memtable *m; /* NULL: appends to the store */
 	struct store *s;
 	struct profile v[SENDER_PROFILES];
 };
@@ -159,7 +159,7 @@ static void *send_all(void *ctx)
 	return NULL;
 }
 
-/* Samples a second of so many senders together. */
+/* Samples a second of `senders` senders together. */
 static double turn(struct sender *all, int senders, struct store *s)
 {
 	pthread_t threads[SENDERS];
@@ -170,7 +170,7 @@ static double turn(struct sender *all, int senders, struct store *s)
 	for (int i = 0; i < SENDERS; i++) {
 		all[i].s = s;
 		all[i].m = m;
-		send_all(&all[i]); /* so that what they have is known */
+		send_all(&all[i]); /* so that the table has their stacks and labels */
 	}
 	int64_t begin = clock_monotonic_ns();
 	for (int i = 0; i < senders; i++)
@@ -238,7 +238,7 @@ static double bare_sync(const char *dir, uint64_t bytes)
 	return p99_ms(took, ACKS);
 }
 
-/* What one core could do at most: CRC and zstd aside, each sample's row written once. */
+/* The limit of one core, without CRC and zstd: each sample's row is written once. */
 static double copies_per_second(void)
 {
 	enum { BYTES = 64 << 20, ROW = 28 };

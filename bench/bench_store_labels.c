@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a page asks before anything is drawn, over 30 days of 10,000 series (50 nodes, 200 pods
- * each): profile types, the values of a label with 10,000 and with 50 values, and both for the
- * series that a regular expression picks. Each day is a part, as merging leaves it. Asked as it is
- * while people look, and for the first time after a start, at once and two seconds later: the
- * slowest of all that has no regular expression is the figure.
+ * The queries that a page sends before anything is drawn, over 30 days of 10,000 series (50 nodes,
+ * 200 pods each): profile types, the values of a label with 10,000 and with 50 values, and both for
+ * series chosen by a regular expression. Each day is a part, as after merging. They are sent
+ * repeatedly, and for the first time after a start, at once and two seconds later. The result is
+ * the slowest one without a regular expression.
  */
 #include "bench_store.h"
 #include "os/os.h"
@@ -67,7 +67,7 @@ static void fill(struct store *s)
 	}
 }
 
-/* One question; the number of answers. name NULL: types. */
+/* Sends one query; returns the number of results. name NULL: types. */
 static size_t ask(struct store *s, const char *selector, const char *name)
 {
 	struct arena a;
@@ -101,9 +101,9 @@ static double cpu_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static double worst_cpu; /* of the best of each question without an expression */
+static double worst_cpu; /* the largest of the best times of queries without an expression */
 
-/* Best milliseconds of several. */
+/* The best of several times, in milliseconds. */
 static double measure(struct store *s, const char *selector, const char *name, size_t want)
 {
 	double best = 1e9, best_cpu = 1e9;
@@ -118,7 +118,7 @@ static double measure(struct store *s, const char *selector, const char *name, s
 	return best;
 }
 
-/* The first question after a start and so much later: the best of several. */
+/* The time of the first query, `later_us` after a start: the best of several. */
 static double measure_first(const struct store_config *c, unsigned later_us, int starts)
 {
 	double best = 1e9;

@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""store.sizing: what a server needs for fleets of several sizes, as docs/sizing.md has it.
+"""store.sizing: what a server needs for fleets of several sizes, for docs/sizing.md.
 
     bench_store_sizing.py [FIRN [SECONDS [CPUS ...]]]
 
 For each number of busy CPUs: hosts of four of them each send 19 samples a second and CPU in a batch every five
 seconds, of the stacks of tests/system/test_soak.py, while one page asks for the last minutes every ten seconds.
-One JSON object a line: the server's CPU as a share of one core, its resident memory at most, and the bytes on disk
-by sample at the end. By default 10 minutes each, with the default memory of the server.
+One JSON object a line: the server's CPU as a share of one core, its largest resident memory, and the bytes on
+disk for each sample at the end. By default 10 minutes each, with the server's default memory.
 """
 
 import http.client
@@ -36,7 +36,7 @@ def cpu_seconds(pid):
 
 
 def send(address, templates, first, end, sent):
-    """Each host of this sender once in an interval, spread over it."""
+    """Sends for each host of this sender once in an interval, spread over it."""
     connection = http.client.HTTPConnection(address, timeout=60)
     headers = {"Content-Type": "application/x-protobuf"}
     mine = range(first, len(templates), SENDERS)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""store.soak_growth_mib: resident memory of a server at full ingest with questions beside it.
+"""store.soak_growth_mib: resident memory of a server at full ingest with queries at the same time.
 
     bench_store_soak.py [SECONDS [STORAGE_MEMORY_MIB]]
 
-Twenty minutes by default, which is what the figure is about. What happens meanwhile goes to standard
-error; the one line of JSON to standard output. Fails when a check of tests/system/test_soak.py does:
-memory that is not flat, or above the flag, or a sample that was acknowledged and is not stored.
+Twenty minutes by default, for which the result is defined. Progress goes to standard error; one line of JSON to
+standard output. Fails when a check of tests/system/test_soak.py does: memory that is not flat, or above the
+flag, or a sample that was acknowledged and is not stored.
 """
 
 import os

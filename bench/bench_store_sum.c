@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sum by stack over merged parts, from the file (in the page cache) to the result tree. Twice: all
- * series of the type, which the totals in the part answer; and all but 4 of the 200, where rows are
- * read: rows a second and core, and the share of what memory bandwidth would allow if the rows lay
- * there as plain columns of 8 bytes (stack, value).
+ * Sum by stack over merged parts, from the file (in the page cache) to the result tree. It is done
+ * twice: for all series of the type, which the totals in the part answer; and for all but 4 of the
+ * 200, where rows are read. The results are rows a second and core, and the share of the rate that
+ * memory bandwidth allows for plain columns of 8 bytes (stack, value).
  *
- *	bench_store_sum [DIRECTORY [MILLIONS]]    of samples (10); keeps the store there
+ * 	bench_store_sum [DIRECTORY [MILLIONS]]    millions of samples (default 10); keeps the store
+ * in DIRECTORY
  */
 #include "bench_store.h"
 #include "store/merge/merge.h"
@@ -68,7 +69,7 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-/* Of all threads: a sum may run on several. */
+/* CPU time of all threads, since a sum may run on several. */
 static double cpu_seconds(void)
 {
 	struct timespec t;
@@ -76,7 +77,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Seconds of processor time of a sum over [from, to): the best, and the median. */
+/* The best and the median of the processor time of a sum over [from, to), in seconds. */
 struct took {
 	double best, median;
 };
@@ -137,7 +138,7 @@ int main(int argc, char **argv)
 		rows += (double)part_meta(s->parts.v[i])->rows;
 	struct took whole = sum(s, FLEET_TYPE, 0, INT64_MAX, &total);
 	struct took read = sum(s, FLEET_TYPE "{node!=\"node-7\"}", 0, INT64_MAX, &some);
-	/* Few of the samples: the tables and most of the result's tree, for few rows. */
+	/* The fixed cost: tables and most of the result's tree, for few rows. */
 	struct took fixed = sum(s, FLEET_TYPE, FLEET_T0, FLEET_T0 + FLEET_BATCH_NS, &none);
 	struct took part_of = sum(s, FLEET_TYPE "{comm=\"service1\"}", FLEET_T0 + 200 * NS_PER_SEC,
 		FLEET_T0 + 700 * NS_PER_SEC, &none);

@@ -31,7 +31,7 @@ struct bench {
 	struct debuginfo_table *table;
 	struct debuginfo_table_info info;
 	const struct symtab_header *header;
-	uint64_t *starts; /* of all ranges, whole addresses */
+	uint64_t *starts; /* of all ranges, absolute addresses */
 	size_t start_count;
 	uint64_t addresses[ADDRESSES];
 	int64_t build_ns;
@@ -84,8 +84,8 @@ static void build(struct bench *b)
 	debuginfo_table_describe(b->table, &b->info);
 }
 
-/* All starts as whole addresses, read as the format's document says; addresses to look up, in named
- * ranges only, at random. */
+/* Reads all starts as absolute addresses, as the format's document describes; chooses random
+ * addresses in named ranges to look up. */
 static void prepare(struct bench *b)
 {
 	int fd = open(b->table_path, O_RDONLY | O_CLOEXEC);
@@ -163,7 +163,8 @@ static double search_ns(const struct bench *b)
 	return best;
 }
 
-/* Nanoseconds an address that llvm-symbolizer takes, start included; 0 where there is none. */
+/* The nanoseconds that llvm-symbolizer takes for each address, its start included; 0: it is not
+ * installed. */
 static double llvm_ns(const struct bench *b)
 {
 	char in[64], command[1400];

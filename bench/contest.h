@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * contest: what the sampler's program costs a sample, by the kernel's statistics of BPF programs,
- * beside others that run on the same machine in the same seconds: the kernel's own walk by frame
- * pointers, an empty program, and, where one is named, a program that is loaded already, such as
- * another profiler's. For benchmarks. Needs root. Include once.
+ * contest: the cost of the sampler's program for each sample, by the kernel's statistics of BPF
+ * programs, compared with others that run on the same machine in the same seconds: the kernel's own
+ * walk by frame pointers, an empty program, and, where one is named, a program that is loaded
+ * already, such as another profiler's. For benchmarks. Needs root. Include once.
  */
 #pragma once
 
@@ -23,10 +23,10 @@
 #define FREQUENCY_HZ 997
 #define ROUND_NS 250000000LL
 #define ROUNDS 16
-/* Another profiler meets the process in it. */
+/* Time for another profiler to find the process. */
 #define BESIDE_NS 4000000000LL
 
-/* The program that is measured, too, as the kernel names it; NULL: none. */
+/* The kernel's name of another program that is measured too; NULL: none. */
 static const char *contest_beside;
 
 static void print_result(const char *name, double value, const char *unit, const char *against,
@@ -38,7 +38,7 @@ static void print_result(const char *name, double value, const char *unit, const
 	(void)fflush(stdout);
 }
 
-/* A group of its own, so that a script dies with all that it started. */
+/* A process group of its own, so that a script is killed with everything that it started. */
 static int start_group(const char *const *args)
 {
 	int pid = fork();
@@ -77,7 +77,7 @@ struct measured {
 	uint64_t samples;
 };
 
-/* Before the program looks at the clock for the first time, and after the last. */
+/* Time before the program first reads the clock, and after it last does. */
 #define ENTRY_NS 80
 
 static struct measured measured_between(struct sampler_stats a, struct sampler_stats b)
@@ -107,7 +107,7 @@ static struct measured measured_between(struct sampler_stats a, struct sampler_s
 
 enum contender { OURS, GET_STACK, EMPTY, BESIDE, CONTENDERS };
 
-/* What is compared, each on a process of its own. */
+/* The compared programs, each on a process of its own. */
 struct contest {
 	struct live live;
 	struct baseline_bpf *baseline;
@@ -116,8 +116,8 @@ struct contest {
 };
 
 struct outcome {
-	double ns[CONTENDERS]; /* a run, the median of the rounds */
-	double kernel_frames;  /* that the kernel's walk found */
+	double ns[CONTENDERS]; /* by contestant: time of a run, the median of the rounds */
+	double kernel_frames;  /* frames that the kernel's walk found */
 	struct measured ours;
 };
 
@@ -129,7 +129,7 @@ static uint32_t last_program(void)
 	return id;
 }
 
-/* The first of this name that was loaded after `id`: numbers ascend. */
+/* The first program of this name that was loaded after `id`; ids ascend. */
 static int program_after(uint32_t id, const char *name)
 {
 	while (bpf_prog_get_next_id(id, &id) == 0) {
@@ -146,7 +146,7 @@ static int program_after(uint32_t id, const char *name)
 	return -1;
 }
 
-/* `pid` is ours, `fp_pid` the kernel's: it has frame pointers. */
+/* `pid` is sampled by the sampler, `fp_pid`, which has frame pointers, by the kernel's walk. */
 static void contest_begin(struct contest *c, int pid, int fp_pid)
 {
 	uint32_t before = last_program();
@@ -181,7 +181,7 @@ static struct bpf_prog_info program_info(int fd)
 	return info;
 }
 
-/* So long: ns a run of each; 0: it did not run. */
+/* Measures for `duration_ns`. ns[]: time of a run of each; 0: it did not run. */
 static void contest_round(struct contest *c, int64_t duration_ns, double ns[CONTENDERS])
 {
 	struct bpf_prog_info before[CONTENDERS];
@@ -193,7 +193,7 @@ static void contest_round(struct contest *c, int64_t duration_ns, double ns[CONT
 			.size = sizeof(attr),
 			.config = PERF_COUNT_SW_CPU_CLOCK,
 			.freq = 1,
-			/* Not all at the same moments. */
+			/* Different frequencies, so that not all run at the same moments. */
 			.sample_freq = FREQUENCY_HZ + 12u * (unsigned)i };
 		before[i] = program_info(c->programs[i]);
 		events[i] = (int)syscall(
@@ -263,7 +263,7 @@ static int start_deep(const char *program, uint32_t frames)
 	return pid;
 }
 
-/* The same program, without frame pointers for us and with them for the kernel. */
+/* The same program, without frame pointers for the sampler, and with them for the kernel. */
 static struct outcome contest_deep(uint32_t frames)
 {
 	struct contest c;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Hold src/LAYERS: a folder includes only what its line allows, and only public headers.
+"""Check src/LAYERS: a folder includes only what its line allows, and only public headers.
 
-A folder may have sub-folders, each with a line of its own ("9 agent/send: base os agent/host").
-A folder's line names the folders that it may include: those of a lower layer, and sub-folders of
-its own top folder. A sub-folder may also name its top folder, for that folder's public header.
-Circles are errors: of folders by their lines, of files by their includes. A file is a .c with its
-.h; a folder's public header stands alone, because several files implement it, and may gather other
-headers of the folder. A line names no other top folder that nothing there includes, base aside.
+A folder may have sub-folders, each with a line of its own ("9 agent/send: base os agent/host"). A folder's line
+names the folders that it may include: those of a lower layer, and sub-folders of its own top folder. A
+sub-folder may also name its top folder, for that folder's public header. Circles are errors: of folders by
+their lines, of files by their includes. A file is a .c with its .h. A folder's public header is a node of its
+own, because several files implement it; it may include other headers of the folder. A line names only top
+folders that something in the folder includes, except base.
 """
 
 import pathlib
@@ -15,10 +15,10 @@ import sys
 
 SRC = pathlib.Path("src")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
-# What a header says of its folder: "Layer 2 (may use base, os)."
+# The comment of a header about its folder: "Layer 2 (may use base, os)."
 SAYS = re.compile(r"\bLayer (\d+)(?:\s\(may\suse\s([^)]*)\))?")
-# Headers besides <folder>/<name of the folder>.h that other folders may include: interfaces of their
-# own, and what BPF programs share, which take no more than they need.
+# Headers besides <folder>/<name of the folder>.h that other folders may include: separate interfaces, and
+# headers that BPF programs share, which must not include more than they need.
 PUBLIC = {
     "agent/bpf/layout.h",
     "agent/bpf/oom_shared.h",
@@ -94,7 +94,7 @@ def check_lines(layers, allowed):
             if name not in layers:
                 problems.append(f"src/LAYERS: {folder} names {name}, which has no line")
             elif top(name) == top(folder):
-                if name != top(folder):  # a public header alone, not what implements it
+                if name != top(folder):  # only the public header, not the files that implement it
                     edges.setdefault(folder, set()).add(name)
             elif "/" in name:
                 problems.append(f"src/LAYERS: {folder} may not use {name}: private to {top(name)}")
@@ -106,7 +106,7 @@ def check_lines(layers, allowed):
 
 
 def folder_of(path, layers):
-    """The folder with a line that a path below src/ lies in, or None."""
+    """The folder of LAYERS that contains a path below src/, or None."""
     parts = path.split("/")
     if len(parts) > 3:
         return None
@@ -115,7 +115,7 @@ def folder_of(path, layers):
 
 
 def resolve(path, include):
-    """What an include names, below src/; None when it is not there."""
+    """The path below src/ that an include names; None: there is no such file."""
     for base in (SRC, path.parent):
         target = base / include
         if target.exists():
@@ -171,7 +171,7 @@ def check_files(layers, allowed):
 
 
 def check_words(layers, allowed):
-    """Comments of headers repeat what src/LAYERS says of their folder."""
+    """Check that comments of headers agree with src/LAYERS."""
     problems = []
     for path in sorted(SRC.rglob("*.h")):
         folder = folder_of(str(path.relative_to(SRC)), layers)

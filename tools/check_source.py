@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Small rules that no compiler holds: banned calls, open ends, sizes, licence lines, and
-the order of locks.
+"""Check small rules that no compiler checks: banned calls, unfinished code, sizes, licence lines, the order of
+locks.
 
 Sizes (lines of a file, lines and complexity of a function) come from tools/limits.txt, where
 exceptions are named with a reason.
@@ -48,15 +48,15 @@ BUILTIN_ATOMIC_IN = (
 # A lock without a place in the order.
 BARE_LOCK = re.compile(r"\bpthread_(mutex|rwlock|cond_(timed)?wait)\w*")
 
-# A comment behind another without a line between: one of both has lost what it is about.
+# Two comments without a line between them: one of them has lost its code.
 STACKED = re.compile(r"^([ \t]*)/\*((?:(?!\*/)[\s\S])*)\*/\n\1/\*(.*)", re.M)
 
-# A variable that is cleaned up when its block is left, without a value.
+# A variable with a cleanup function, declared without a value.
 CLEANED = re.compile(r"CLEANUP\(\w+\) [\w ]+?\*?(\w+);")
 
 
 def cleaned_too_early(text):
-    """(line, variable) where a function returns before such a variable has a value."""
+    """(line, variable) of returns before such a variable has a value."""
     for m in CLEANED.finditer(text):
         rest = text[m.end() : text.find("\n}", m.end())]
         left, used = rest.find("return"), re.search(rf"\b{m[1]}\b", rest)
@@ -139,7 +139,7 @@ def check_functions(paths, limits, exceptions):
 
 
 def check_locks():
-    """The order of locks in the code is the one that people read."""
+    """Check that the order of locks in the code is that of docs/concurrency.md."""
     header = pathlib.Path("src/base/lock.h").read_text()
     page = pathlib.Path("docs/concurrency.md").read_text()
     for name, title in ("LOCK_ORDER", "Outermost first"), ("LOCK_LEAVES", "no other lock is taken"):
@@ -151,7 +151,7 @@ def check_locks():
 
 
 def check_exit_codes():
-    """Exit codes differ, and `firn help` names each."""
+    """Check that exit codes differ, and that `firn help` names each."""
     codes = re.search(r"enum cli_exit \{(.*?)\};", pathlib.Path("src/cli/cli.h").read_text(), re.S)
     help_text = re.search(r"cli_exit_codes\[\] =(.*?);\n", pathlib.Path("src/cli/run.c").read_text(), re.S)
     numbers = re.findall(r"CLI_\w+ = (\d+)", codes[1])
@@ -161,7 +161,7 @@ def check_exit_codes():
 
 
 def check_kinds():
-    """The page of parts has each kind of frame."""
+    """Check that docs/formats/part.md has each kind of frame."""
     header = pathlib.Path("src/profile/profile.h").read_text()
     kinds = re.search(r"#define FRAME_KIND_LIST\(X\)(.*?)\nenum", header, re.S)
     page = pathlib.Path("docs/formats/part.md").read_text()

@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""What the symbols of the built libraries tell, of each folder of src/.
+"""Check the symbols of the built library of each folder of src/.
 
-Every global function and table is declared in a header of its folder: what no header declares
-should have been static. Symbols for the tests of their own file end in _portable or begin with
-test_. No files call one another in a circle. A library that is older than one of its sources is left
-out.
+Every global function and table is declared in a header of its folder; others should be static. Symbols for the
+tests of their own file end in _portable or begin with test_. Files do not call each other in a circle. A
+library that is older than one of its sources is left out.
 """
 
 import pathlib

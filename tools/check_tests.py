@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Hold the mirror rule: src/<a>/<b>.c has tests/<a>/test_<b>.c, a parser has a fuzz target.
+"""Check the mirror rule: src/<a>/<b>.c has tests/<a>/test_<b>.c, a parser has a fuzz target.
 
-Exceptions stand in tests/UNTESTED, "path: reason"; the list may only shrink: a line whose test
-exists, whose file is gone, or whose reason names a test that is gone, is an error.
+Exceptions are in tests/UNTESTED, "path: reason". The list may only shrink: a line whose test exists, whose file
+is gone, or whose reason names a missing test, is an error.
 """
 
 import pathlib

@@ -5,8 +5,7 @@
 usage: embed.py OUT.S OUT.bin OUT.d SOURCE_ROOT [DIST]
        embed.py --docs OUT.S OUT.bin OUT.d SOURCE_ROOT     what tools/make_site --served makes
 
-Without DIST, where DIST/index.html is not there, or without lowdown, the table is empty and the server
-says so.
+Without DIST, without DIST/index.html, or without lowdown, the table is empty and the server says so.
 """
 
 import gzip
@@ -35,7 +34,7 @@ FILES_MAX = 48
 
 
 def visible(dist):
-    """What scripts/setup notes beside the page begins with a dot."""
+    """Files of the page; those that scripts/setup adds begin with a dot and are left out."""
     return [p for p in dist.rglob("*") if not p.name.startswith(".")]
 
 
@@ -53,7 +52,7 @@ def collect(dist, below=""):
 
 
 def pack(files):
-    """Rows of the table, and the bytes that they lie in."""
+    """Rows of the table, and the bytes to which they point."""
     rows, blob = [], bytearray()
     for url, path in files:
         raw = path.read_bytes()
@@ -85,7 +84,7 @@ def write(table, rows, blob, out, blob_path):
 
 
 def embed_docs(out, blob_path, root):
-    """What the pages are made of."""
+    """Writes the pages of docs/; returns the files from which they are made."""
     rows, blob = [], bytearray()
     maker = root / "tools/make_site"
     if shutil.which("lowdown"):
@@ -98,11 +97,11 @@ def embed_docs(out, blob_path, root):
 
 
 def embed_page(out, blob_path, root, dist_name):
-    """What tells by its time when the page changes."""
+    """Writes the page; returns paths whose times tell when it changes."""
     dist = root / dist_name if dist_name else None
     rows, blob, depends = [], bytearray(), []
     if dist:
-        # Whatever of ui/dist exists tells by its time when something is added to it.
+        # The time of an existing folder of ui/dist tells when something was added to it.
         folder = dist
         while not folder.exists():
             folder = folder.parent

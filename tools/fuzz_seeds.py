@@ -44,7 +44,7 @@ def push(profile):
 
 
 def deep_go():
-    """Allocations of Go whose stacks are cut at the root: each has others with what it lacks."""
+    """Allocations of Go whose stacks are truncated at the root; others have the missing frames."""
     strings = ["", "alloc_space", "bytes", "a.go"] + [f"main.f{i}" for i in range(60)]
     kind = number(1, 1) + number(2, 2)
     stacks = [range(1 + first, 33 + first) for first in range(0, 28, 4)] + [range(5, 31), range(9, 40)]
@@ -160,7 +160,7 @@ LIMITS = (
 
 
 def server_queries():
-    """Questions to what fuzz/server.h has: each report, of each mode."""
+    """Queries for the data of fuzz/server.h: each report in each mode."""
     calls = (0, 0, 1, 2, 3, 4, 5, 6)
     for selector in (CPU + "{}", CPU + '{comm="a",pid!="22"}', HEAP):
         span = text(1, selector) + time(2, NOW - 6 * NS) + time(3, NOW + 30 * NS)

@@ -3,9 +3,8 @@
 
 usage: proto.py OUT.c FOLDER FILE.proto...      FILE is its name under FOLDER
 
-Reads the part of proto3 that the files in proto/ use: messages, enums, oneofs, maps, services,
-imports; no options, extensions or groups. What it does not know is an error with file and line.
-Two comments mean something:
+Reads the part of proto3 that the files in proto/ use: messages, enums, oneofs, maps, services, imports; no
+options, extensions or groups. Anything else is an error with file and line. Two comments have a meaning:
 
     service Health {  // C: schema_health      the table's name in schema/schema.h
     bytes trace_id = 1;  // JSON: hex          JSON has it in hexadecimal, not in base64
@@ -19,7 +18,7 @@ SCALARS = set(
     "double float int64 uint64 int32 fixed64 fixed32 bool string bytes uint32 sfixed32 sfixed64"
     " sint32 sint64".split()
 )
-# Their tables are in pb/pb.h, which also writes them as text.
+# Types whose tables are in pb/pb.h, which also writes them as text.
 OF_PB = {
     "google/protobuf/timestamp.proto": "google.protobuf.Timestamp",
     "google/protobuf/duration.proto": "google.protobuf.Duration",
@@ -47,7 +46,7 @@ class Tokens:
         sys.exit(f"{self.name}:{line}: {what}")
 
     def comments(self):
-        """Those that come next, which may mean something to the line before."""
+        """The comments that come next, which may belong to the line before."""
         out = []
         while self.at < len(self.list) and self.list[self.at][0].startswith("//"):
             out.append(self.list[self.at][0])
@@ -201,7 +200,7 @@ class Writer:
         self.out = []
 
     def resolve(self, t, name, scope):
-        """A type's full name: looked for in the scope, and in each around it."""
+        """A type's full name, searched for in the scope and in each scope around it."""
         while True:
             full = scope + "." + name if scope else name
             if full in self.types:

@@ -8,9 +8,9 @@
     run_tests.py SUITE...     the ordinary build's tests of these folders
     run_tests.py long         everything in every build: whole sweeps, soaks, 10 million fuzz runs
 
-Each test runs in the build where it finds most. Its suites in tests/<folder>/meson.build say which
-(tests/meson.build names them): the address sanitizer's build by default, the ordinary one for tests
-that look at the live machine, the thread sanitizer's also for those that start threads.
+Each test runs in the build in which it finds most errors. Its suites in tests/<folder>/meson.build say which
+(tests/meson.build explains them): the address sanitizer's build by default, the ordinary build for tests that
+observe the live machine, and also the thread sanitizer's build for tests that start threads.
 
 Test functions are counted, not programs: by cmocka's summary of each program, and by the line
 "N passed, N failed" of the others. A program that fails without saying which of its tests did
@@ -44,9 +44,9 @@ THREAD = (
     {"CC": "clang", "CXX": "clang++"},
 )
 
-# The limits of single tests are for a hang, not for a slow machine.
+# Time limits of single tests are for hangs, not for a slow machine.
 PATIENCE = ["--timeout-multiplier", "3"]
-# Many tests wait more than they compute.
+# More tests than processors run at once, since many tests mostly wait.
 PROCESSES = 2 * (os.cpu_count() or 1)
 
 RUNTIME = {
@@ -165,7 +165,7 @@ def configure(build):
     env = dict(os.environ, **environment)
     if os.path.exists(os.path.join(name, "build.ninja")):
         return env
-    if shutil.which("ccache"):  # which meson finds by itself for its own choice of compiler alone
+    if shutil.which("ccache"):  # meson uses ccache by itself only for the compiler that it chooses
         env.update({k: f"ccache {v}" for k, v in environment.items() if k in ("CC", "CXX")})
     if shutil.which("ld.lld"):
         env.update({"CC_LD": "lld", "CXX_LD": "lld"})
@@ -174,14 +174,14 @@ def configure(build):
 
 
 def targets_of(name, tests):
-    """What ninja has to make for these tests."""
+    """The targets of ninja that these tests need."""
     files = {t["id"]: t["filename"] for t in introspect(name, "--targets")}
     top = os.path.abspath(name)
     targets = set()
     for test in tests:
         for target in test["depends"]:
             targets.update(os.path.relpath(f, top) for f in files[target])
-    # The programs that are profiled are no test's own; benchmarks are compiled so that they can be.
+    # Profiled programs belong to no single test; benchmarks are compiled to check that they compile.
     extra = {"build": ("bench", "tests/workloads"), "build-asan": ("tests/workloads",)}.get(name, ())
     for path in (os.path.relpath(f, top) for fs in files.values() for f in fs):
         if path.startswith(extra):
@@ -190,7 +190,7 @@ def targets_of(name, tests):
 
 
 def compile_tests(name, tests, env):
-    """Compile what these tests need; False, with the compiler's words, if that fails."""
+    """Compiles what these tests need; prints the compiler's output and returns False if that fails."""
     log = os.path.join(name, "last-build.log")
     print(f"{name}: compiling for {len(tests)} test programs; {log} has the details", flush=True)
     command = ["ninja", "-C", name, *targets_of(name, tests)]
@@ -204,10 +204,9 @@ def compile_tests(name, tests, env):
 
 
 class CompileBeside:
-    """Compiles builds at the lowest priority while tests of another one run, for many of them wait.
+    """Compiles builds at the lowest priority while tests of another one run, since many tests mostly wait.
 
-    Its end is the end of the tests, whether it is done or not: compile_tests() does the rest, and
-    says what is wrong.
+    It is stopped when the tests end, finished or not: compile_tests() does the rest, and reports errors.
     """
 
     def __init__(self, builds, mode, folders):
@@ -226,7 +225,7 @@ class CompileBeside:
 
     def stop(self):
         if self.child and self.child.poll() is None:
-            os.killpg(self.child.pid, signal.SIGTERM)  # ninja removes what is half made
+            os.killpg(self.child.pid, signal.SIGTERM)  # ninja removes unfinished files
         if self.child:
             self.child.wait()
 
@@ -236,7 +235,7 @@ def tests_of(build, mode, folders):
 
 
 def start_programs(name, names, env, processes, out):
-    """Meson, which runs tests of a build directory; its words go to `out`."""
+    """Starts Meson, which runs tests of a build directory; its output goes to `out`."""
     log = os.path.join(name, "meson-logs", "testlog.json")
     if os.path.exists(log):
         os.unlink(log)
@@ -257,7 +256,7 @@ def records_of(name):
 
 
 class Run:
-    """One build's share of the tests, and what came of it."""
+    """The tests of one build, and their results."""
 
     def __init__(self, build, mode, folders):
         self.name = build[0]
@@ -269,7 +268,7 @@ class Run:
         self.meson = self.started = None
 
     def compile(self):
-        """False: there is nothing to run."""
+        """Starts the tests. False: there is nothing to run."""
         if not self.tests:
             return False
         started = time.monotonic()
@@ -323,8 +322,8 @@ def run_alone(run, later, mode, folders):
 
 
 def run_together(runs):
-    """The tests of several builds at once, for none keeps all processors busy. What is said of the
-    first comes as it is said, that of the others when all are over."""
+    """Runs the tests of several builds at once, since none keeps all processors busy. The output of the first
+    is printed as it comes, that of the others at the end."""
     ready = [run for run in runs if run.compile()]
     processes = PROCESSES if len(ready) == 1 else PROCESSES * 3 // 4
     with contextlib.ExitStack() as files:
@@ -377,7 +376,7 @@ def parse(arguments):
 
 def main(arguments):
     mode, folders = parse(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # what is compiled beside ends, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # ends the background compilation too
     os.makedirs("build", exist_ok=True)
     lock = open("build/.tests-lock", "w", encoding="utf-8")
     try:
