@@ -180,7 +180,7 @@ static enum status take_query(const struct net_request *r, struct api_query *q, 
 typedef enum status answer_fn(const struct query_engine *engine, const struct net_request *r,
 	struct api_query *q, struct buf *out, struct err *e);
 
-/* A line above an answer that is a table of text. */
+/* Puts a line above an answer that is a table of text. */
 static enum status put_above(const struct buf *line, struct buf *body, struct err *e)
 {
 	if (line->len == 0)
@@ -193,7 +193,7 @@ static enum status put_above(const struct buf *line, struct buf *body, struct er
 	return OK;
 }
 
-/* `defaults` holds what differs between queries. */
+/* `defaults`: the parameters' defaults of this query. */
 static void answer(struct server *s, const struct net_request *r, struct net_response *out,
 	const struct query_request *defaults, answer_fn *fn)
 {
@@ -387,7 +387,7 @@ void server_handle_pprof(void *ctx, const struct net_request *r, struct net_resp
 	static const struct query_request defaults = { 0 };
 	answer((struct server *)ctx, r, out, &defaults, answer_pprof);
 	if (out->status != OK) {
-		/* What `go tool pprof` shows its user. */
+		/* `go tool pprof` shows the user this text. */
 		buf_clear(&out->body);
 		buf_printf(&out->body, "%s\n", out->message);
 		out->content_type = "text/plain; charset=utf-8";

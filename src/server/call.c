@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call that the store could not answer for lack of memory is answered again from the beginning:
- * the arena and the answer of the first attempt are dropped. */
+/* If the store cannot answer a call for lack of memory, the call begins again: the arena and the
+ * answer of the first attempt are dropped. */
 #include "server/call.h"
 #include "server/query_call.h"
 #include "server/state.h"

@@ -25,7 +25,7 @@ struct listing {
 	struct arena *a;
 	struct str function, binary, build_id;
 	struct query_places places;
-	uint64_t begin, end; /* of what is listed */
+	uint64_t begin, end; /* addresses that are listed */
 	struct buf text;
 	struct debuginfo_instruction *v;
 	size_t count;

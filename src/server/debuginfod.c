@@ -58,7 +58,7 @@ static enum status open_file(
 {
 	const struct debuginfo_key key = { str_of(a->build_id), a->tenant, type };
 	enum status s = server_build_file(a->s, a->r, &key, out_fd, e);
-	/* Digits of the protocol's form that no file can have, as half a byte. */
+	/* Hex digits that no file can have as its id, such as an odd number of them. */
 	return s == E_INVALID ? err_set(e, E_NOTFOUND, "no file has this build id") : s;
 }
 
@@ -106,7 +106,7 @@ static void put_headers(const struct asked *a, const struct stat *st, const char
 		(unsigned long long)bytes, a->build_id, suffix);
 }
 
-/* The client says how much it can take. */
+/* Checks the size against the client's limit. */
 static enum status check_size(const struct asked *a, uint64_t bytes, int *out_http, struct err *e)
 {
 	uint64_t most;
@@ -119,7 +119,7 @@ static enum status check_size(const struct asked *a, uint64_t bytes, int *out_ht
 	return OK;
 }
 
-/* After the first piece a failure breaks the answer off. */
+/* Sends the file in pieces; a failure after the first one breaks the answer off. */
 static enum status send_pieces(
 	const struct asked *a, int fd, uint64_t bytes, struct net_stream *stream, struct err *e)
 {
@@ -201,7 +201,7 @@ static enum status send_host_source(const struct asked *a, struct str path, int6
 	return s;
 }
 
-/* The path is absolute: the slash that parts it from "source" is its own. */
+/* The path is absolute: the slash after "source" is its first character. */
 static enum status send_source(const struct asked *a, struct net_response *out, struct err *e)
 {
 	void *request = (void *)(uintptr_t)a->r;

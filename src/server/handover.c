@@ -28,7 +28,7 @@
 #define BUILD_ID_MAX 128
 #define PATH_BYTES_MAX 4096
 #define HEAD_BYTES 8
-#define MESSAGE_MAX 65536 /* of figures and pages; executables are told in 4,232 */
+#define MESSAGE_MAX 65536 /* of figures and pages; messages about executables have 4,232 bytes */
 #define PAGE_OLD_NS (30 * NS_PER_SEC)
 /* With these the browser loads and runs nothing, whatever the agent wrote. */
 #define PAGE_HEADERS                                                               \
@@ -55,7 +55,7 @@ static void close_all(struct message *m)
 	m->fd_count = 0;
 }
 
-/* False: stop. */
+/* Waits for a message. False: stop. */
 static bool wait_for_message(int fd, int stop_fd)
 {
 	struct pollfd fds[] = { { .fd = fd, .events = POLLIN },
@@ -67,7 +67,7 @@ static bool wait_for_message(int fd, int stop_fd)
 	return n > 0 && !fds[1].revents;
 }
 
-/* False: stop, the agent has closed, or the socket is of no use any more. */
+/* Receives a message. False: stop, the agent has closed the socket, or it has failed. */
 static bool receive(int fd, int stop_fd, struct message *m)
 {
 	union {
@@ -100,7 +100,7 @@ static bool receive(int fd, int stop_fd, struct message *m)
 	return true;
 }
 
-/* Lower-case hex, or 'x' and 32 digits of a content id. */
+/* Whether the build id is lower-case hex, or 'x' and 32 digits of a content id. */
 static bool build_id_ok(struct str id)
 {
 	struct str digits = id;
@@ -137,7 +137,7 @@ static bool parse_file(struct message *m)
 	return true;
 }
 
-/* Printable lines, so that no byte of it can be taken for something else in /metrics. */
+/* Only printable lines are accepted, so that no byte can be misread in /metrics. */
 static bool parse_figures(const struct message *m, struct str *out)
 {
 	struct reader r = reader_over(m->bytes, m->len);
@@ -207,7 +207,8 @@ static void keep_page(struct server *s, struct str html)
 #define HEADING_END "</h1>"
 #define LINK_BACK "<p><a href=\"./\">Back to the profiles</a></p>"
 
-/* The agent's page, with a link below its heading: the agent knows of no profiles. */
+/* Writes the agent's page, with a link to the profiles below its heading, which the agent cannot
+ * know. */
 static void put_page(struct str page, struct buf *out)
 {
 	const char *end = memmem(page.p, page.len, HEADING_END, strlen(HEADING_END));

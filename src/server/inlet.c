@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protocols that bring samples. Each has an inlet, which is made with the routes, and is all that
- * its handlers know of the server.
+ * Protocols that bring samples. Each has an inlet, which is made with the routes, and which is the
+ * only part of the server that its handlers know.
  */
 #include "server/inlet.h"
 #include "server/state.h"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that people keep on this server, in STORAGE/shared. Above the limits the oldest files are
+ * Files that users keep on this server, in STORAGE/shared. Above the limits the oldest files are
  * removed: a tenant's own, so that no tenant pushes out another's files.
  *
  * A tenant's file is ID@TENANT and a suffix: a request of another tenant does not find it. A
  * profile's suffix is ".pb.gz", that of a file as it was uploaded ".file"; its id ends with
  * "-NAME".
  *
- * The id of a snapshot says when it ends: behind the random letters it has the minutes since 1970,
- * five bits a letter. From then on it is not served, and the next request for it, or the next file
- * that is kept, removes it.
+ * The id of a snapshot has the time when it expires: after the random letters are the minutes since
+ * 1970, five bits in each letter. From then on it is not served, and the next request for it, or
+ * the next file that is kept, removes it.
  *
  * A file is written whole under another name and then renamed, so that a reader never sees half of
  * one. Ids are random: a link cannot be guessed.
@@ -106,7 +106,7 @@ static bool is_id(enum kept_kind kind, struct str s)
 	return (rest.len == 0 || rest.len == KEPT_END_LETTERS) && is_letters(rest);
 }
 
-/* Whether the end that an id names has come. */
+/* Whether the snapshot of this id has expired. */
 static bool is_over(enum kept_kind kind, struct str id, int64_t now_ns)
 {
 	int64_t minutes = 0;
@@ -264,7 +264,7 @@ static enum status make_room(
 		snprintf(path, sizeof(path), "%s/%s", dir, of->oldest);
 		if (unlink(path) == 0)
 			metric_add(&s->metrics.shared_dropped, 1);
-		else if (errno != ENOENT) /* another request was first */
+		else if (errno != ENOENT) /* another request has removed it already */
 			return err_os(e, "%s", path);
 	}
 }
@@ -331,7 +331,7 @@ static bool list_file(
 	(void)name;
 	if (parts->kind != l->kind || !str_eq(parts->tenant, l->tenant))
 		return true;
-	memcpy(k.id, parts->id.p, parts->id.len); /* is_id() holds its length */
+	memcpy(k.id, parts->id.p, parts->id.len); /* is_id() limits its length */
 	return VEC_PUSH(&l->v, k);
 }
 

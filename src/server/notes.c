@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What people note down: views of the page by name, annotations of instants, and the settings of
- * Profiles Drilldown, which come as settings.v1 (docs/formats/notes.md). How: a tenant's notes are
- * one small file, read as a whole for each request and replaced as a whole by each change, under
- * one lock.
+ * Notes of users: named views of the page, annotations of times, and the settings of Profiles
+ * Drilldown, which come as settings.v1 (docs/formats/notes.md). How: a tenant's notes are one small
+ * file, read as a whole for each request and replaced as a whole by each change, under one lock.
  */
 #include "base/arena.h"
 #include "base/clock.h"
@@ -47,7 +46,7 @@ struct notes {
 	struct server *s;
 	const struct net_request *r;
 	struct arena a;
-	const struct conf_node *json; /* the request's body; NULL: it is no object of JSON */
+	const struct conf_node *json; /* the request's body; NULL: it is not a JSON object */
 	char path[PATH_BYTES];
 	struct note *v;
 	size_t count;
@@ -109,7 +108,7 @@ static enum status load(struct notes *n)
 {
 	CLEANUP(buf_deinit) struct buf file;
 	buf_init(&file, FILE_BYTES_MAX);
-	/* Room for one more. */
+	/* Room for one note more. */
 	n->v = ARENA_ARRAY(&n->a, struct note, NOTES_MAX + 1);
 	if (!n->v)
 		return err_set(n->e, arena_status(&n->a), "notes");
@@ -152,7 +151,7 @@ static enum status read_body(struct notes *n)
 	return conf_json_parse(body, NULL, &n->a, &n->json, n->e);
 }
 
-/* A parameter by name; false: it is not there, or "". */
+/* Finds a parameter by name; false: it is missing, or "". */
 static bool find_text(struct notes *n, const char *key, struct str *out)
 {
 	const struct conf_node *member = conf_find(n->json, key);
@@ -167,7 +166,7 @@ static bool find_text(struct notes *n, const char *key, struct str *out)
 
 /* ---- changes ---- */
 
-/* A text that becomes a part of a line. */
+/* Checks a text that becomes part of a line. */
 static enum status check_text(struct notes *n, const char *key, struct str text, size_t most)
 {
 	if (text.len > most)
@@ -191,7 +190,7 @@ static void drop(struct notes *n, size_t at)
 	n->count--;
 }
 
-/* How many of a kind there are; the first one, which is the oldest annotation. */
+/* The number of notes of a kind; *out_first: the first one, for annotations the oldest. */
 static size_t count_of(const struct notes *n, enum kind kind, size_t *out_first)
 {
 	size_t count = 0;

@@ -119,7 +119,7 @@ const struct server_protocol server_protocol_otlp = {
 	.ingest = { .name = "otlp", .own = otlp_defs, .own_count = ARRAY_COUNT(otlp_defs) },
 };
 
-/* Samples that were refused are profiles that were not taken whole: the first reason counts. */
+/* Adds the refused samples to the rejects; the first reason is kept. */
 static void merge_rejects(struct otlp_rejects *rejects, const struct profile_refused *refused)
 {
 	if (refused->samples == 0)

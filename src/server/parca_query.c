@@ -23,7 +23,7 @@
 #define NO_SINGLE "could not find profile at requested time and selectors"
 #define NO_SOURCE "no sources for this build id have been uploaded"
 
-/* Selectors in Parca's words. */
+/* Errors of selectors get Parca's message. */
 static enum status bad_query(struct err *e, enum status s)
 {
 	return s == E_INVALID && str_starts(str_of(e->text), STR("selector"))
@@ -174,7 +174,7 @@ static int64_t behind(int64_t end_ns)
 	return end_ns < INT64_MAX ? end_ns + 1 : INT64_MAX;
 }
 
-/* "comm", or as group_by has it: "labels.comm". */
+/* Accepts "comm", and the form of group_by: "labels.comm". */
 static void plain_label(struct str *name)
 {
 	if (str_starts(*name, STR("labels.")))
@@ -339,7 +339,7 @@ static enum status metadata(struct recorder *w)
 	return s;
 }
 
-/* "" where there is none, or not yet. As in Parca. */
+/* The source text; "": there is none, or not yet, as in Parca. */
 static enum status source_text(struct recorder *w, struct buf *out)
 {
 	const struct parca_query_request *q = w->q;
@@ -441,7 +441,7 @@ static enum status query(struct server_call *c)
 	buf_init(&report, NET_ANSWER_MAX);
 	enum status s = parca_query_decode(c->r->body, &c->a, &q, c->e);
 	if (s == OK && q.has_source && q.source_only) {
-		/* Only whether there are any. */
+		/* Only asks whether there are sources. */
 		if (!server_has_sources(c->s, c->tenant, q.source_build_id))
 			return err_set(c->e, E_NOTFOUND, NO_SOURCE);
 		parca_report_encode(PARCA_SOURCE, STR(""), 0, 0, c->out);

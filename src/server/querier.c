@@ -25,7 +25,7 @@ static int64_t querier_nodes(const struct pyroscope_query *q)
 	return MIN(q->nodes_max, (int64_t)PYROSCOPE_NODES_MAX);
 }
 
-/* nodes_max: those of the smallest totals may be left out; 0: none. */
+/* nodes_max: beyond it, nodes with the smallest totals may be left out; 0: all are kept. */
 static enum status side_of(struct server_call *c, const struct pyroscope_query *in,
 	int64_t nodes_max, struct pyroscope_side *out)
 {
@@ -65,7 +65,7 @@ enum status querier_dot(struct server_call *c, const struct pyroscope_query *in,
 		       : s;
 }
 
-/* profile.proto, not packed; empty where there is nothing. */
+/* profile.proto, not compressed; empty: there are no samples. */
 static enum status pprof_of(
 	struct server_call *c, const struct pyroscope_query *in, struct buf *out)
 {
@@ -261,7 +261,7 @@ static enum status select_series(struct server_call *c)
 	size_t by_count = MAX(in.names.count, 1u);
 	for (uint32_t i = 0; i < in.names.count; i++)
 		by[i] = querier_plain_name(c, in.names.v[i]);
-	/* A label that nothing has: all in one, gauges too. */
+	/* A label that no series has, so that all are summed, gauges too. */
 	by[in.names.count] = STR("__none__");
 	if (x.chosen)
 		s = query_range_chosen(c->engine, q, by, by_count, &c->a, &range, c->e);
@@ -295,7 +295,7 @@ void server_pyroscope_nothing(void *ctx, const struct net_request *r, struct net
 	(void)out;
 }
 
-/* Calls that firn does not implement: a sentence says so. */
+/* Calls that firn does not implement: the error says so. */
 #define REFUSAL(name, sentence)                                                     \
 	void name(void *ctx, const struct net_request *r, struct net_response *out) \
 	{                                                                           \

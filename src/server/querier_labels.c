@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lists of querier.v1: types, names of labels, their values, and the sets that they have
- * together. A selector without types is queried once, another one for each type that fits.
+ * together. A selector without a condition on types is queried once, others once for each matching
+ * type.
  */
 #include "server/handlers.h"
 #include "server/querier.h"
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Sets of labels in one answer. */
+/* The most label sets in one answer. */
 #define SETS_MAX 10000
 #define SET_BYTES_MAX ((size_t)1 << 20)
 
@@ -123,7 +124,7 @@ static enum status add_values(
 	return s;
 }
 
-/* For a filter that says nothing of types once, else for each type that fits. */
+/* Calls fn once for a filter without conditions on types, else for each matching type. */
 static enum status each_type(struct server_call *c, const struct pyroscope_query *in,
 	const struct querier_types *types, const struct querier_filter *f, index_fn *fn,
 	struct str name, struct texts *out)
@@ -142,7 +143,7 @@ static enum status each_type(struct server_call *c, const struct pyroscope_query
 	return s;
 }
 
-/* Whether series of the type have the labels that are asked for. */
+/* Whether series of the type have the requested labels. */
 static enum status type_has(struct server_call *c, const struct pyroscope_query *in,
 	const struct querier_filter *f, const struct samples_type *t, bool *out)
 {
@@ -159,7 +160,8 @@ static enum status type_has(struct server_call *c, const struct pyroscope_query 
 	return s;
 }
 
-/* Each selector of the request by itself; without any, all. fn NULL: `name` is a part of types. */
+/* Queries each selector of the request by itself; without any, all samples. fn NULL: `name` is a
+ * part of types. */
 static enum status each_selector(struct server_call *c, const struct pyroscope_query *in,
 	index_fn *fn, struct str name, struct texts *out)
 {
@@ -189,7 +191,7 @@ static enum status label_names(struct server_call *c)
 	if (s == OK)
 		s = each_selector(c, &q, add_labels, STR(""), &names);
 	for (size_t i = 0; s == OK && i < names.count; i++)
-		if (str_eq(names.v[i], STR("service_name"))) { /* by its other name, too */
+		if (str_eq(names.v[i], STR("service_name"))) { /* also by its other name */
 			s = add_text(c, &names, STR("__service_name__"));
 			break;
 		}
@@ -218,9 +220,9 @@ static enum status label_values(struct server_call *c)
 
 /* ---- Series: the sets of values that some labels have together ---- */
 
-/* Those of all types: each once. */
+/* Label sets of all types, each once. */
 struct sets_found {
-	struct buf set; /* the one that is made now: types.v1.Labels */
+	struct buf set; /* the current set: types.v1.Labels */
 	struct texts sets;
 	struct map index; /* of sets */
 };
@@ -240,7 +242,7 @@ static bool set_equal(const void *ctx, uint32_t value, const void *key)
 	return str_eq(((const struct texts *)ctx)->v[value], *(const struct str *)key);
 }
 
-/* The set in found->set: to the answer, if it says something that no set before it said. */
+/* Adds the set in found->set to the answer, unless it is there already. */
 static enum status keep_set(struct server_call *c, struct sets_found *found)
 {
 	struct str set = buf_view(&found->set);
@@ -288,7 +290,7 @@ static enum status choose(struct sets *x, uint32_t at)
 	while (at < x->in->names.count && querier_is_type_label(x->in->names.v[at]))
 		at++;
 	if (at == x->in->names.count) {
-		/* Of no label yet: the view was not asked whether there is such a series. */
+		/* Without a chosen label the view was not asked yet whether there is any series. */
 		bool has = true;
 		enum status none = OK;
 		if (x->chosen_count == 0)
@@ -323,7 +325,7 @@ static enum status choose(struct sets *x, uint32_t at)
 	return s;
 }
 
-/* Where no labels are named: each series with all its labels. */
+/* Without requested labels: each series with all its labels. */
 static enum status put_all_sets(struct sets *x)
 {
 	struct server_call *c = x->c;
@@ -403,7 +405,7 @@ static enum status profile_stats(struct server_call *c)
 
 /* ---- GET /pyroscope/label-values ---- */
 
-/* A list in JSON, with something before and behind each text. */
+/* Writes a list in JSON, with `before` and `behind` around each text. */
 static enum status write_values(
 	struct server_call *c, struct str label, const char *before, const char *behind)
 {

@@ -2,12 +2,13 @@
 /*
  * Single profiles and spans: averages over profiles, exemplars, heat maps.
  *
- * firn keeps samples, and no profiles. A profile is here what one series (all labels but those of
- * samples) has in one short step, a second where the range allows it: clients send one every ten
- * seconds or so. A span is what one series has of one span_id in a step of the request.
+ * firn keeps samples, and no profiles. Here a profile is the samples of one series (all labels
+ * except those of samples) in one short step, of a second if the range allows it: clients send a
+ * profile about every ten seconds. A span is the samples of one series with one span_id in a step
+ * of the request.
  *
  * All of them are one query_range(), by all labels; sorted by the labels of the request and by
- * time, those of one point of the answer lie together, the largest first.
+ * time, those of one point of the answer follow each other, the largest first.
  */
 #include "server/handlers.h"
 #include "server/querier.h"
@@ -16,12 +17,12 @@
 
 #include <stdlib.h>
 
-/* Short steps in one range; query_range() allows some more. */
+/* The most short steps in a range; query_range() allows some more. */
 #define STEPS_MAX 16000
 #define SPAN_LABELS 2
 #define HEATMAP_ROWS 20 /* as in Pyroscope */
 
-/* A part of the step that divides it. */
+/* A short step that divides the request's step. */
 static int64_t short_step(const struct query_request *q)
 {
 	uint64_t range = (uint64_t)q->to_ns - (uint64_t)q->from_ns;
@@ -103,7 +104,7 @@ enum status querier_points_find(struct server_call *c, const struct query_reques
 		out->names[out->span_at] = STR("span_id");
 		out->names[out->span_at + 1] = STR("trace_id");
 	}
-	if (out->name_count == 0) /* a label that nothing has: all in one */
+	if (out->name_count == 0) /* a label that no series has, so that all are summed */
 		out->names[out->name_count++] = STR("__none__");
 	if (!of_spans)
 		each.step_ns = short_step(q);
@@ -187,7 +188,8 @@ static size_t row_of(const struct scale *s, int64_t value)
 	return row;
 }
 
-/* Points [first, first + count) of one time: how many are in each row, and of each the largest. */
+/* Writes points [first, first + count), which have the same time: the number in each row, and the
+ * largest of each. */
 static void put_slot(struct server_call *c, const struct pyroscope_query *in,
 	const struct querier_points *p, const struct scale *scale, size_t first, size_t count,
 	int64_t step_ns)

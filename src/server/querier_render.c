@@ -7,7 +7,7 @@
 
 #define TIMELINE_STEPS_MAX 20000
 
-/* Where no query is given, that of `name`, as /ingest has it: "app.cpu{…}". */
+/* Without a query, makes one of `name`, in the form of /ingest: "app.cpu{…}". */
 static enum status query_of_name(struct server_call *c, struct str *io)
 {
 	struct str name = STR("");
@@ -25,7 +25,7 @@ static enum status query_of_name(struct server_call *c, struct str *io)
 	return OK;
 }
 
-/* "TYPE{labels}" of the parameters with that prefix. */
+/* Takes "TYPE{labels}" from the parameters with that prefix. */
 static enum status render_query(
 	struct server_call *c, const char *const keys[3], struct pyroscope_query *q)
 {
@@ -70,7 +70,7 @@ static void write_flame(struct server_call *c, const struct pyroscope_query *q,
 
 /* ---- the timeline ---- */
 
-/* Adds the points of a series to one value a step. */
+/* Adds the points of a series to the sums of each step. */
 static void add_points(
 	const struct pyroscope_timelines *lines, const struct query_range_series *s, int64_t *sums)
 {
@@ -101,7 +101,7 @@ static enum status make_groups(
 	return OK;
 }
 
-/* By the label `groupBy`, where one is named. */
+/* Makes the timelines, by the label `groupBy` if it is given. */
 static enum status make_timelines(
 	struct server_call *c, const struct pyroscope_query *in, struct pyroscope_timelines *out)
 {

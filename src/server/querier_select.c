@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request of querier.v1 selects, as a request to query. The selector is parsed twice: as it
- * came, and again with its regular expressions anchored and __name__ under another name, which
- * firn's own parser keeps for the whole type. Matchers of types are then taken out of it, and
- * decide which types are asked.
+ * Makes a query request of a request of querier.v1. The selector is parsed twice: unchanged, and
+ * again with its regular expressions anchored and __name__ renamed, since firn's own parser takes
+ * that for the whole type. Matchers of types are then removed from it, and determine the types that
+ * are queried.
  */
 #include "server/querier.h"
 #include "server/query_call.h"
@@ -13,7 +13,7 @@
 #include <math.h>
 
 #define SELECTOR_TEXT_MAX ((size_t)SELECTOR_BYTES_MAX + 4096)
-/* __name__ while firn's own parser reads it. */
+/* Replaces __name__ while firn's own parser reads the selector. */
 #define NAME_LABEL "__type_name__"
 
 struct query_request querier_request(struct server_call *c, struct str selector)
@@ -83,7 +83,7 @@ static enum status copy_text(struct server_call *c, struct buf *text, struct str
 	return OK;
 }
 
-/* A label's name as firn has it. */
+/* firn's name of a label. */
 struct str querier_plain_name(struct server_call *c, struct str name)
 {
 	if (str_eq(name, STR("__service_name__")))
@@ -172,7 +172,7 @@ bool querier_type_fits(
 	return true;
 }
 
-/* The labels of a filter, of a type (NULL: of any), and more matchers. */
+/* The text of a selector: labels of a filter, a type (NULL: any), and more matchers. */
 enum status querier_filter_text(struct server_call *c, const struct querier_filter *f,
 	const struct samples_type *t, const struct selector_matcher *more, uint32_t more_count,
 	struct str *out)
@@ -209,9 +209,10 @@ static struct str id_rest(struct str id)
 	return str_sub(id, str_index(id, ':'), id.len);
 }
 
-/* "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. A type of OTLP is named by
- * its scope here and by its sample type in Pyroscope: "cpu:cpu:…" is also the only one "…:cpu:…".
- * What SDKs and scrapes name ("process_cpu:cpu:…") is of no scope: there the name decides. */
+/* Finds a type by its id, "process_cpu:cpu:nanoseconds:cpu:nanoseconds"; NULL: there is none. A
+ * type of OTLP has the name of its scope here and of its sample type in Pyroscope, so "cpu:cpu:…"
+ * also finds the type "…:cpu:…" if there is only one. Names of SDKs and scrapes
+ * ("process_cpu:cpu:…") are not of a scope: these must be equal. */
 static const struct samples_type *find_type(
 	struct server_call *c, const struct querier_types *types, struct str id)
 {
@@ -248,7 +249,7 @@ struct str querier_type_unit(struct str id)
 
 /* ---- one selection ---- */
 
-/* span_id=~"^(?:a|b)$" and the like. */
+/* Adds a matcher like span_id=~"^(?:a|b)$". */
 static enum status one_of(struct server_call *c, const char *label,
 	const struct pyroscope_list *list, struct selector_matcher *out, uint32_t *count)
 {
@@ -270,7 +271,7 @@ static enum status one_of(struct server_call *c, const char *label,
 	return copy_text(c, &text, &out[(*count)++].value);
 }
 
-/* Five words, or with ":delta" behind them, which is left out. */
+/* Checks a type of five words; removes ":delta" at its end. */
 static enum status plain_type(struct server_call *c, struct str *io)
 {
 	const struct str delta = STR(":delta");
@@ -287,7 +288,8 @@ static enum status plain_type(struct server_call *c, struct str *io)
 				    "period-unit");
 }
 
-/* stack_trace_selector: the stacks that begin with its calls, and have, or have not, its frames. */
+/* stack_trace_selector: chooses stacks that begin with its calls, and have its included frames and
+ * none of the excluded ones. */
 static enum status choose_stacks(
 	struct server_call *c, const struct pyroscope_query *in, struct querier_selection *out)
 {

@@ -83,7 +83,7 @@ static void put_services(const struct server *s, struct buf *out)
 	pb_end(out, begun);
 }
 
-/* There are no extensions: of a known type none, of others not even that. */
+/* There are no extensions: an empty list for a known type, NOT_FOUND for others. */
 static void put_extensions(struct buf *out, struct str type)
 {
 	if (!schema_find_symbol(type)) {

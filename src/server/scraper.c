@@ -55,14 +55,14 @@ struct forward_metrics {
 };
 
 struct scraper {
-	struct server server; /* config, scrape, guard: what its handlers look at */
+	struct server server; /* config, scrape, guard: the parts that its handlers use */
 	const struct server_forward *to;
 	struct forward_metrics metrics;
 	struct lock lock; /* of `free` */
 	struct net_client *free[CLIENTS];
 	uint32_t free_count;
-	int free_fd; /* a semaphore: how many of them are free; -1 */
-	int stop_fd; /* can be read at the end; -1 */
+	int free_fd; /* a semaphore that counts the free clients; -1: none */
+	int stop_fd; /* can be read when the server ends; -1: none */
 	atomic_int uploads;
 	char paths[PASSED_COUNT][SERVER_PATH_BYTES];
 };
@@ -221,7 +221,7 @@ static enum status open_client(
 
 /* ---- what agents and other senders bring ---- */
 
-/* If the end breaks a call off, its sender must try again. */
+/* Counts a passed call. If the server's end breaks it off, its sender must try again. */
 static void passed(struct scraper *x, enum status s, struct err *e, struct net_response *out)
 {
 	metric_add(s == OK ? &x->metrics.passed : &x->metrics.failed, 1);

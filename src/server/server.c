@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Up: listen (so that /healthy answers and others can see us starting), then symbolizer and store,
- * then ready. Down, in the other order: no more requests, no more files, flush, close.
+ * Start: listen (so that /healthy answers while the server starts), then symbolizer and store, then
+ * ready. Stop, in reverse order: no more requests, no more files, flush, close.
  */
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,7 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_OF_CONNECTION 2 /* its own, and one for a file that its request opens */
+#define DESCRIPTORS_OF_CONNECTION \
+	2 /* its own descriptor, and one for a file that its request opens */
 #define DESCRIPTORS_MIN 16384
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32
@@ -291,8 +292,8 @@ static enum status start(struct server *s, struct err *e)
 		st = open_store(s, e);
 	if (st != OK)
 		return st;
-	/* Not earlier: if the start fails, there is only one sentence, without lines of a log.
-	 */
+	/* Logged only now: if the start fails, only the error is printed, without lines of a
+	 * log. */
 	log_info("started", "version=" FIRN_VERSION " pid=%d address=%s page=%s", (int)getpid(),
 		net_server_address(s->net), server_assets[0].path ? "yes" : "no");
 	ingest_open(&s->ingest, store_sink(s->store),
@@ -310,7 +311,8 @@ static enum status start(struct server *s, struct err *e)
 	return st;
 }
 
-/* A load balancer finds out that we are not ready before connections to us fail. */
+/* Stays for shutdown_delay, so that a load balancer notices that the server is not ready before
+ * connections fail. */
 static void leave(struct server *s)
 {
 	int64_t now = clock_monotonic_ns(), end = now + s->config->shutdown_delay_ns;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ShareProfile, and POST /api/snapshots: the profile is kept on this server (kept.h), and served
- * again at /shared/ID; nothing leaves for another host. */
+/* ShareProfile, and POST /api/snapshots: the profile is kept on this server (kept.h), and served at
+ * /shared/ID; nothing is sent to another host. */
 #include "server/handlers.h"
 #include "server/kept.h"
 #include "server/parca_report.h"
@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the client found us. */
+/* The link has the server's address as the client used it. */
 static void put_link(struct buf *out, struct server *s, const struct net_request *r, const char *id)
 {
 	struct str host = net_header_find(r, "host");

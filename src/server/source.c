@@ -38,9 +38,9 @@ struct asked {
 };
 
 struct text {
-	const char *origin; /* "upload", "debuginfod", "host"; NULL: there is none */
+	const char *origin; /* "upload", "debuginfod", "host"; NULL: no text */
 	struct buf bytes;
-	int64_t modified_ns; /* of a file of this host */
+	int64_t modified_ns; /* of a file on this host */
 };
 
 static bool is_source(struct str file)
@@ -99,7 +99,8 @@ static bool is_gone(void *ctx)
 	return r->gone(r);
 }
 
-/* A failure of an archive is no failure of the report: the lines' values are useful alone. */
+/* Finds the text. A failure of an archive does not fail the report, as the lines' values are useful
+ * alone. */
 static void find_text(const struct asked *a, const struct query_places *p, struct text *out)
 {
 	int64_t until = clock_monotonic_ns() + SERVER_SOURCE_WAIT_NS;

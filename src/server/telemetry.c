@@ -11,7 +11,7 @@
 #include "server/otlp.h"
 #include "server/state.h"
 
-#define PANIC_BYTES_MAX 3000 /* of the text that is logged */
+#define PANIC_BYTES_MAX 3000 /* bytes of the text that are logged */
 
 void server_report_panic(void *ctx, const struct net_request *r, struct net_response *out)
 {

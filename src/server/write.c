@@ -80,7 +80,7 @@ static enum status push_put(struct push *w, struct hash128 batch_id, struct err 
 	return st == OK ? ingest_batch_verdict(&w->b, e) : st;
 }
 
-/* Counts, and tells the sender when it failed. */
+/* Counts the message, and answers a failure. */
 static void push_end(struct push *w, struct net_response *out, enum status st, const struct err *e)
 {
 	if (st != OK)
@@ -100,7 +100,7 @@ void server_write_raw(void *ctx, const struct net_request *r, struct net_respons
 	push_end(&w, out, st, &e);
 }
 
-/* The bytes in field 1: WriteArrowRequest.ipc_buffer, WriteRequest.record. */
+/* Finds the bytes of field 1: WriteArrowRequest.ipc_buffer, WriteRequest.record. */
 static enum status first_field(struct str message, const char *name, struct str *out, struct err *e)
 {
 	struct reader reader = reader_over(message.p, message.len);
@@ -147,7 +147,7 @@ static struct hash128 stack_key(const struct push *w, struct str id)
 	address = str_sub(address, 0, 128);
 	memcpy(key + n, address.p, address.len);
 	n += address.len;
-	key[n++] = 0; /* else an id could go on where an address ends */
+	key[n++] = 0; /* else the end of an address could be taken for the begin of an id */
 	memcpy(key + n, id.p, id.len);
 	return hash128(key, n + id.len);
 }
@@ -267,7 +267,7 @@ void server_write(
 #define PUSH_PARAMETERS_BYTES_MAX ((size_t)64 << 10)
 #define PUSH_HEAD_BYTES ((size_t)256 << 10) /* more than the labels take */
 #define PUSH_PREFIX "series[0]: samples[0]: raw_profile: "
-#define PUSH_NAME "profile" /* until something better is known */
+#define PUSH_NAME "profile" /* until a better name is known */
 
 static void put_label(struct buf *b, struct str name, struct str value)
 {
@@ -298,7 +298,7 @@ static enum status put_labels(
 	return arena_status(&a) == E_LIMIT ? err_set(e, E_LIMIT, "labels: too long") : OK;
 }
 
-/* The body as the one sample of the one series of a WriteRawRequest. */
+/* Makes a WriteRawRequest of one series with one sample, the body. */
 static enum status wrap(const struct net_request *r, struct buf *b, bool *out_named, struct err *e)
 {
 	if (r->body.len == 0)
@@ -339,7 +339,7 @@ static enum status name_types(struct profile *p, struct err *e)
 	return OK;
 }
 
-/* For one file the places in a message mean nothing. */
+/* Removes the place in the message from an error, which means nothing for a single file. */
 static void err_without(struct err *e, const char *prefix)
 {
 	size_t len = strlen(prefix);

@@ -22,13 +22,13 @@
 
 /* Longer mangled names stay as they are. libiberty itself gives up at about 1,024. */
 #define MANGLED_MAX 8192
-/* Of demangled text, before it is shortened. */
+/* Bytes of demangled text, before it is shortened. */
 #define TEXT_MAX 32768
-/* Longer names are cut. */
+/* Longer names are truncated. */
 #define NAME_MAX_BYTES 1000
 /* Longer lists of template arguments, or parameters of a lambda, become "…". */
 #define LIST_MAX 32
-/* Brackets within brackets. */
+/* The most brackets within brackets. */
 #define DEPTH_MAX 64
 
 struct text {
@@ -136,7 +136,7 @@ struct shortener {
 	char *out; /* as long as `in`, and room for an ellipsis */
 	size_t len;
 	struct {
-		size_t at; /* in `out`, behind the bracket */
+		size_t at; /* position in `out` after the bracket */
 		char close;
 		bool list; /* may be shortened */
 	} open[DEPTH_MAX];
@@ -149,7 +149,7 @@ static bool is_name_byte(char c)
 	       c == '_' || c == '$' || (unsigned char)c >= 0x80;
 }
 
-/* "operator<<" and the like: their signs are no brackets. */
+/* Copies "operator<<" and the like, whose signs are not brackets. */
 static bool copy_operator(struct shortener *s)
 {
 	static const struct str word = { "operator", 8 };
@@ -269,7 +269,7 @@ static struct str shorten(struct str in, char *out)
 	return s.depth == 0 ? str_make(s.out, s.len) : in;
 }
 
-/* The names that the standard library's own typedefs have. */
+/* Replaces types by the names of the standard library's own typedefs. */
 static size_t replace_all(char *text, size_t len, struct str from, struct str to)
 {
 	assert(to.len <= from.len);

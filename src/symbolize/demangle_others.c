@@ -32,8 +32,8 @@ static bool is_d(struct str s)
 	return references <= D_REFERENCES_MAX;
 }
 
-/* Where the list that begins at in[at] ends, behind its bracket; 0: nowhere. Texts are arguments,
- * too. */
+/* The end, after the bracket, of the list that begins at in[at]; 0: none. Arguments may be
+ * texts. */
 static size_t list_end(struct str in, size_t at)
 {
 	int depth = 0;
@@ -75,7 +75,8 @@ static size_t same_name(const struct d_text *t, struct str rest)
 	return end == rest.len || rest.p[end] == '.' || rest.p[end] == '(' ? end : 0;
 }
 
-/* The list of arguments or parameters at in[at]. Where to go on; 0: its brackets do not match. */
+/* Takes the list of arguments or parameters at in[at]. Returns where to go on; 0: its brackets do
+ * not match. */
 static size_t take_list(struct d_text *t, struct str in, size_t at)
 {
 	size_t end = list_end(in, at);
@@ -89,7 +90,7 @@ static size_t take_list(struct d_text *t, struct str in, size_t at)
 	return end;
 }
 
-/* False: leave it as it is. */
+/* Makes the qualified name. False: the name stays as it is. */
 static bool qualify(struct d_text *t, struct str in)
 {
 	for (size_t i = 0; i < in.len;) {
@@ -121,7 +122,8 @@ struct str symbolize_demangle_d(struct str name, struct arena *a)
 
 /* ---- Haskell ---- */
 
-/* Of code: "GHCziBase" has a module, "_zdwfib" is a worker. Else 'z' is a letter like another. */
+/* Whether it is a name of GHC's code: "GHCziBase" has a module, "_zdwfib" is a worker. Otherwise
+ * 'z' is an ordinary letter. */
 static bool is_ghc(struct str s)
 {
 	if (!str_ends(s, STR("_info")))
@@ -135,7 +137,8 @@ static bool is_ghc(struct str s)
 	return false;
 }
 
-/* What an escape stands for, 0: nothing. Source: GHC, GHC.Utils.Encoding (z-encoding). */
+/* The character that an escape stands for; 0: none. Source: GHC, GHC.Utils.Encoding
+ * (z-encoding). */
 static char unescape(const char *pairs, char c)
 {
 	for (; *pairs; pairs += 2)

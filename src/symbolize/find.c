@@ -6,8 +6,8 @@
  * rest.
  *
  * In this order: the offered descriptor; the mapping's own path; the executable that was uploaded;
- * the separate debug file: that which was uploaded, by build id, by .gnu_debuglink; the file that
- * the debug file shares with others, by .gnu_debugaltlink. Uploads count for the build id that they
+ * the separate debug file (an uploaded one, by build id, by .gnu_debuglink); the file that the
+ * debug file shares with others, by .gnu_debugaltlink. Uploads count for the build id that they
  * were uploaded for: those of programs without one do not carry it.
  */
 #include "symbolize/find.h"
@@ -52,7 +52,7 @@ static void objfile_cleanup(struct objfile **obj)
 	objfile_close(*obj);
 }
 
-/* Paths are what senders and ELF files say. */
+/* Opens a path that a sender or an ELF file gives. */
 static int open_file(const char *path)
 {
 	int fd = -1;
@@ -66,7 +66,7 @@ static struct objfile *read_elf(int fd)
 	struct objfile *obj = NULL;
 	if (copy < 0 || objfile_open_fd(copy, "", &obj, NULL) != OK)
 		return NULL;
-	copy = -1; /* objfile's now */
+	copy = -1; /* objfile owns it now */
 	return obj;
 }
 
@@ -143,7 +143,7 @@ static bool next_dir(const char **list, char out[SYMBOLIZE_PATH_MAX])
 	return true;
 }
 
-/* The parts, one behind the other, ended by NULL; false when they are too long together. */
+/* Concatenates the parts, up to NULL; false: they are too long. */
 static bool concat(char out[SYMBOLIZE_PATH_MAX], const char *const *parts)
 {
 	size_t at = 0;

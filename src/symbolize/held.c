@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Files that wait, with an open descriptor, until their table is needed. A worker checks them now
- * and then. It releases the lock while it follows a path; afterwards it finds the entry anew, since
- * that may belong to another build id by then.
+ * and then. It releases the lock while it opens a path; afterwards it searches for the entry again,
+ * which may be of another build id by then.
  */
 #include "base/clock.h"
 #include "os/os.h"

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Scratch for demangled names of one resolve. */
+/* Memory for demangled names of one resolve. */
 #define SCRATCH_BYTES_MAX ((size_t)256 << 20)
 
 void symbolize_namer_init(
@@ -54,14 +54,14 @@ static bool text_equal(const void *ctx, uint32_t value, const void *key)
 	return n->texts.v[value].from == key;
 }
 
-/* NULL: not known yet. */
+/* Finds a text by its address; NULL: it is new. */
 static struct symbolize_text *find_text(struct symbolize_namer *n, struct str s)
 {
 	uint32_t at = map_find(&n->text_index, hash_u64((uintptr_t)s.p), text_equal, n, s.p);
 	return at == MAP_NONE ? NULL : &n->texts.v[at];
 }
 
-/* A text that lies in an open table, by its address. */
+/* The entry of a text in an open table, found by the text's address. */
 static enum status known(struct symbolize_namer *n, struct str s, struct symbolize_text **out)
 {
 	*out = find_text(n, s);
@@ -124,7 +124,7 @@ static struct str without_nul(struct str s)
 	return end ? str_make(s.p, (size_t)(end - s.p)) : s;
 }
 
-/* `place` and `name` in one; `name` alone where there is no memory. */
+/* `place` and `name` in one text; without memory for it `name` alone. */
 static struct str name_in_place(struct symbolize_namer *n, struct str place, struct str name)
 {
 	struct str a = without_nul(place), b = without_nul(name);

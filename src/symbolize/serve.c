@@ -22,7 +22,7 @@ static void objfile_cleanup(struct objfile **obj)
 	objfile_close(*obj);
 }
 
-/* Over a copy of the descriptor. */
+/* Reads the file through a copy of the descriptor. */
 static enum status read_elf(int fd, struct objfile **out, struct err *e)
 {
 	CLEANUP(fd_cleanup) int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -168,7 +168,8 @@ enum status symbolizer_function(struct symbolizer *s, struct str build_id, uint6
 static enum status is_path(void *path, struct str file, struct err *e)
 {
 	(void)e;
-	return str_eq(file, *(const struct str *)path) ? E_CANCELED : OK; /* found: end it */
+	return str_eq(file, *(const struct str *)path) ? E_CANCELED
+						       : OK; /* found: stop the search */
 }
 
 enum status symbolizer_names_source(

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* From this many locations on another thread is worth it. */
+/* From this many locations on, a second thread is used. */
 #define BESIDE_LOCATIONS_MIN 4096
 #define BESIDE_MAPPINGS_MIN 8
 
@@ -118,10 +118,11 @@ struct resolve {
 	struct symbolizer *s;
 	struct profile *p;
 	struct symbolize_mapping *mappings;
-	struct symbolize_namer first, second; /* the second's names are its own until they join */
-	uint32_t middle;                      /* the location that the second part begins with */
+	struct symbolize_namer first,
+		second;  /* the second keeps its own names until both are joined */
+	uint32_t middle; /* the location that the second part begins with */
 	atomic_bool second_taken;
-	atomic_size_t next; /* mapping whose table is to be got */
+	atomic_size_t next; /* next mapping whose table is needed */
 	atomic_bool any_pending;
 };
 
@@ -141,7 +142,7 @@ static bool needs_lines(const struct profile *p, size_t i)
 	return i != 0 && p->locations.v[i].line_count == 0;
 }
 
-/* Which trimmed tables lack one of the addresses: the whole ones are wanted. */
+/* Requests the whole tables in place of trimmed ones that lack an address. */
 static void look_for_lacks(struct resolve *r)
 {
 	struct profile *p = r->p;
@@ -181,7 +182,7 @@ static void get_next_tables(void *ctx, unsigned worker)
 	}
 }
 
-/* True: some are being built. */
+/* Gets the tables. True: some are being built. */
 static bool get_tables(struct resolve *r)
 {
 	atomic_store(&r->next, 1);
@@ -278,7 +279,7 @@ static enum status resolve(struct resolve *r, uint32_t wait_ms)
 		if (!needs_lines(p, i))
 			continue;
 		any = true;
-		/* Of an interpreter's frames and the kernel's, only the sender knows names. */
+		/* Names of an interpreter's and the kernel's frames come only from the sender. */
 		uint8_t kind = p->locations.v[i].kind;
 		if (kind == FRAME_NATIVE || kind == FRAME_UNKNOWN || kind == FRAME_GO ||
 			kind == FRAME_RUST)

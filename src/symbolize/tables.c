@@ -3,13 +3,13 @@
  * One entry for each build id that was ever asked for or offered. An entry is idle, queued or being
  * built; beside that its table may be open, or known to be missing until some time.
  *
- *	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
- *	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards;
- *		on demand: idle -> keep the descriptor until it is asked for
- *	want:   so often -> queue it
- *	look again: the same without a descriptor, whatever is known
- *	worker: takes the first of the queue that was asked for, else the first; opens or builds;
- *		done. Now and then it looks at the files that wait (held.c)
+ * 	get:    open table -> use it; else table on disk -> open it; else idle -> queue it
+ * 	offer:  idle -> queue it with the descriptor; being built -> queued again afterwards;
+ * 		on demand: idle -> keep the descriptor until it is asked for
+ * 	want: often enough -> queue it
+ * 	look again: the same without a descriptor, whatever is known
+ * 	worker: takes the first of the queue that was asked for, else the first; opens or builds;
+ * 		done. Now and then it looks at the files that wait (held.c)
  *
  * One lock for everything; it is not held while files are opened or built. Open tables are counted
  * by their bytes; beyond the budget the least recently used one is closed, unless it is in use.
@@ -92,7 +92,7 @@ static void attach(struct symbolize_tables *t, struct symbolize_entry *en, struc
 	en->opened_ns = clock_monotonic_ns();
 	t->open_bytes += r->bytes;
 	atomic_fetch_add(&t->metrics->open_tables, 1);
-	r->refs++; /* not the one to go */
+	r->refs++; /* in use: not the one to close */
 	evict(t);
 	r->refs--;
 }
@@ -475,7 +475,7 @@ enum status symbolize_tables_look_again(
 	return s;
 }
 
-/* With the lock held: the open table, or what else is to do. */
+/* With the lock held: a reference to the open table; NULL: none is open. */
 static struct symbolize_ref *take(struct symbolize_entry *en)
 {
 	if (en->open)
@@ -508,7 +508,7 @@ static void queue_for(
 	*pending = en->state != ENTRY_IDLE;
 }
 
-/* With the lock held: the table of which a trimmed one is open. */
+/* With the lock held: queues the whole table, of which a trimmed one is open. */
 static void queue_whole(
 	struct symbolize_tables *t, struct symbolize_entry *en, struct str path, bool *pending)
 {

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Whole tables are a cache, of what else could be asked of their programs; a trimmed one has what
- * the stored samples need. When whole ones take more disk than they may, those go whose programs
- * had no samples for the longest time, in one pass:
+ * A trimmed table has only what the stored samples need; whole tables have names of addresses that
+ * may still get samples. When whole tables take more disk than they may, those of programs without
+ * samples for the longest time are trimmed, in one pass:
  *
- *	list   the folders; choose tables whose entry is idle, and open them
- *	mark   each location of the samples in its table (the store is asked once for all)
- *	finish write each as trimmed, or remove it where no sample needs it
+ * 	list   the folders; choose tables whose entry is idle, and open them
+ * 	mark   each location of the samples in its table (the store is asked once for all)
+ * 	finish write each as trimmed, or remove it where no sample needs it
  *
- * A program that goes on later has its table made anew when a query meets an address that is not
- * there. For that its file waits by a descriptor as one does that was offered and has no table
- * (held.c), so that it is made in time when the file goes.
+ * If such a program runs again, a query for an address that is not in its table makes the whole
+ * table again. For this the file's descriptor is kept (held.c), like that of an offered file
+ * without a table, so that the table can be made when the file is removed.
  */
 #include "base/clock.h"
 #include "symbolize/disk.h"
@@ -25,7 +25,7 @@
 #define LOOK_NS (60 * NS_PER_SEC)
 /* Smaller ones would not take fewer blocks. */
 #define TABLE_BYTES_MIN 8192
-/* Bytes of the tables of one pass; they are mapped, and have a bit for each range. */
+/* The most bytes of the tables of one pass, which are mapped, with a bit for each range. */
 #define PASS_BYTES_MAX ((uint64_t)2 << 30)
 #define PASS_TABLES_MAX 4096
 #define MAPPINGS_MAX (1u << 19)
@@ -37,9 +37,9 @@ struct candidate {
 	int64_t used_ns;
 	bool is_trimmed; /* already trimmed: it is only checked whether a sample needs it */
 	bool is_needed;
-	struct debuginfo_table *table; /* NULL: left alone */
+	struct debuginfo_table *table; /* NULL: not to be trimmed */
 	struct debuginfo_trim *trim;
-	char *path; /* of its file, as samples have it */
+	char *path; /* path of its file, from the samples */
 };
 
 struct told_mapping {
@@ -191,7 +191,7 @@ static void take_location(void *ctx, uint32_t mapping, uint64_t address)
 
 /* ---- finishing ---- */
 
-/* The bytes that this freed. */
+/* Trims or removes a table; returns the freed bytes. */
 static uint64_t rewrite(struct pass *p, const struct candidate *c)
 {
 	struct symbolize_tables *t = p->t;
