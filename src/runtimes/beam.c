@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Erlang's emulator with its JIT compiler is recognized by a function of that compiler, and its
- * version is among its constants: that of the emulator, 13.0 in OTP 25. All else is found in the
- * process (agent/bpf/beam.h).
+ * version is among its constants: that of the emulator, 13.0 in OTP 25. Everything else is found in
+ * the process (agent/bpf/beam.h).
  *
  * A stripped emulator may export nothing of its compiler, as Debian's of OTP 29. Then the compiler
- * is recognized by its code: it stores 1, a number of GDB's interface for JIT code, to the second
- * word of a variable whose first word is 1 and whose other five are 0 in the file.
+ * is recognized by its code: it stores 1 (JIT_REGISTER_FN of GDB's interface for JIT code) to the
+ * second word of a variable whose first word is 1 and whose other five are 0 in the file.
  */
 #include "runtimes/internal.h"
 
@@ -14,17 +14,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the program, larger than that of any release. */
+/* Code of the program that is searched; no release has more. */
 #define TEXT_BYTES_MAX ((size_t)32 << 20)
 #define STORE_BYTES 10 /* movl $NUMBER, DISTANCE(%rip) */
 #define REGISTER 1
-#define STORES_MAX 65536 /* of that number which are looked at; a release has some seventy */
+#define STORES_MAX                                                                    \
+	65536 /* stores of that number that are looked at; a release has some seventy \
+	       */
 
 /* OTP's version is the emulator's plus this. */
 #define OTP_AHEAD 12
 #define OTP_FIRST 25
 
-/* struct jit_descriptor, before any code was told. */
+/* struct jit_descriptor as it is before any code is registered. */
 static bool is_descriptor(const struct objfile *obj, uint64_t address)
 {
 	static const uint32_t fresh[6] = { 1 };
@@ -35,7 +37,7 @@ static bool is_descriptor(const struct objfile *obj, uint64_t address)
 
 bool beam_descriptor(const struct objfile *obj, uint64_t *out, uint64_t *code)
 {
-	/* It is exported for tests of the emulator's allocators. */
+	/* The emulator exports this function for tests of its allocators. */
 	struct runtime_symbol of_tests = { .name = "erts_alc_test" };
 	const struct objfile_section *text = objfile_section(obj, ".text");
 	CLEANUP(buf_deinit) struct buf b;

@@ -22,17 +22,17 @@
 #define LOOP_BYTES_MAX (1u << 20)
 #define JUMPS_MAX 16384
 #define JUMPS_LEAST 4
-#define JUMP_BYTES 6 /* 0f 80 to 0f 8f, and how far, from its end: s32 */
+#define JUMP_BYTES 6 /* 0f 80 to 0f 8f, and an s32: the distance from its end to its target */
 #define CALL 0xe8
-#define CALL_BYTES 5 /* and how far, from its end: s32 */
+#define CALL_BYTES 5 /* and an s32: the distance from its end to its target */
 #define JUMP 0xe9    /* the same */
 #define CALLEE_BYTES_LEAST 4096
 #define CALLEES_MAX 512
 #define INDEX_BYTES_MAX (16u << 20)
 #define INDEX_HEAD_BYTES 12
 #define INDEX_ENTRY_BYTES 8
-/* version 1; a pointer of 4 bytes relative to itself, a count of 4 bytes, and a table of pairs of 4
- * bytes relative to the section, as all linkers write them. */
+/* The head of .eh_frame_hdr as all linkers write it: version 1, a pointer of 4 bytes relative to
+ * itself, a count of 4 bytes, and a table of pairs of 4 bytes relative to the section. */
 static const uint8_t index_head[4] = { 1, 0x1b, 0x03, 0x3b };
 
 /* The functions' first addresses, ascending. */
@@ -65,7 +65,7 @@ static uint64_t index_at(const struct index *x, size_t i)
 	return x->base + (uint64_t)(int64_t)distance;
 }
 
-/* The function that has this byte behind its first one; x->count: none. */
+/* The function that has this byte, but not as its first one; x->count: none. */
 static size_t index_find(const struct index *x, uint64_t address)
 {
 	size_t from = 0, to = x->count;
@@ -161,7 +161,7 @@ uint64_t function_bytes(const struct objfile *obj, uint64_t address)
 	return bytes;
 }
 
-/* The functions found, in that order; each once. */
+/* The functions found so far, in the order of finding, each once. */
 struct met {
 	struct runtime_symbol v[CALLEES_MAX];
 	size_t count;

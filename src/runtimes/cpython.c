@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A CPython is recognized by its variable _PyRuntime, which every build exports (3.7), and which
- * has a section of its own from 3.10 on. The version: Py_Version (3.11), the name of the library,
- * or the path "python3.N" in its constants, which all builds have.
+ * has a section of its own from 3.10 on. The version is taken from Py_Version (3.11), the name of
+ * the library, or the path "python3.N" in its constants, which all builds have.
  *
- * To 3.12 the offsets of a minor version are fixed, and are in a table here. From 3.13 on the file
- * has them: _PyRuntime begins with _Py_DebugOffsets, initialised data, groups of numbers whose
+ * Up to 3.12 the offsets of a minor version are fixed, and are in a table here. From 3.13 on the
+ * file has them: _PyRuntime begins with _Py_DebugOffsets, initialised data, groups of numbers whose
  * order depends on the minor version. The file is not trusted: each offset must lie in the bytes
  * that the walk reads.
  *
@@ -22,21 +22,21 @@
 #define VERSION(minor) ((uint16_t)(3 << 8 | (minor)))
 #define MINOR_MIN 7
 #define MINOR_MAX 15
-/* Builds without a global lock: each thread may have its own copy of a function's instructions, and
- * a text's state has its kind behind a whole byte. */
+/* Builds without a global lock: from this minor version on each thread may have its own copy of a
+ * function's instructions; in a text's state a whole byte stands before the kind. */
 #define MINOR_FREE_COPIES 14
 #define TEXT_FREE_SHIFT 8
-/* Alpha, beta and candidates of a release have other offsets than the release: Py_Version's second
- * nibble. */
+/* The level in Py_Version. Alphas, betas and candidates of a release have other offsets than the
+ * release. */
 #define RELEASE_FINAL 0xf
 
-/* To 3.10, but for what differs. */
+/* What 3.7 to 3.10 have in common. */
 #define FROM_3_7                                                                            \
 	.frames = CPYTHON_OBJECTS, .interp_threads = 8, .thread_next = 8, .thread_id = 176, \
 	.thread_frame = 24, .frame_code = 32, .frame_previous = 24, .text_ascii = 48,       \
 	.text_compact = 72, .object_head = CPYTHON_HEAD_BYTES
 
-/* From 3.8 to 3.10, likewise. */
+/* What 3.8 to 3.10 have in common. */
 #define FROM_3_8                                                                                 \
 	FROM_3_7, .runtime_head = 32, .code_first_line = 40, .code_file = 104, .code_name = 112, \
 		  .code_lines = 120
@@ -118,7 +118,8 @@ struct offset_order {
 	uint8_t frame_copy, code_copies; /* from MINOR_FREE_COPIES on */
 };
 
-/* version, free_threaded, then the groups; each begins with the size of its structure. */
+/* The numbers: version, free_threaded, then the groups, each of which begins with the size of its
+ * structure. */
 #define FREE_THREADED 1
 static const struct offset_order orders[] = {
 	[13] = { .runtime_head = 4,
@@ -185,7 +186,7 @@ static const struct offset_order orders[] = {
 struct told_offset {
 	uint8_t from;  /* index among the file's numbers */
 	uint8_t bytes; /* of the field */
-	uint16_t max;  /* bytes that are read of its structure; 0: the field is read by itself */
+	uint16_t max;  /* bytes of its structure that are read; 0: the field is read by itself */
 	uint16_t *to;
 };
 
@@ -268,7 +269,7 @@ static enum status layout_told(const struct objfile *obj, uint64_t runtime, unsi
 
 /* ---- the version ---- */
 
-/* "3.N" at the beginning. 0: it is none. */
+/* N of "3.N" at the beginning. 0: the text begins otherwise. */
 static unsigned minor_of(struct str s)
 {
 	unsigned minor = 0;
@@ -297,7 +298,7 @@ static unsigned minor_in_constants(const struct buf *bytes)
 	return minor;
 }
 
-/* By Py_Version, which says more than the minor. */
+/* Reads Py_Version, which says more than the minor version. */
 static enum status minor_from_variable(
 	const struct objfile *obj, uint64_t address, unsigned *out, struct err *e)
 {
@@ -339,7 +340,7 @@ enum symbol {
 	SYMBOL_LOOP,
 	SYMBOL_VERSION,
 	SYMBOL_COLD,
-	SYMBOL_OLD, /* of 2.7 to 3.6, which are not walked */
+	SYMBOL_OLD, /* a symbol of 2.7 to 3.6, which are not walked */
 	SYMBOL_COUNT,
 };
 
@@ -357,7 +358,8 @@ static enum status find_symbols(
 	if (!symbols[SYMBOL_RUNTIME].address)
 		return err_set(e, E_NOTFOUND, "%s: no CPython", objfile_name(obj));
 	s = symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
-	/* The second table adds to what the first one has; too large, it adds nothing. */
+	/* The second table only adds symbols to the first one's: if it is too large, it adds
+	 * nothing. */
 	return s == E_LIMIT && symbols[SYMBOL_LOOP].address ? OK : s;
 }
 

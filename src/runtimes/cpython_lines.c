@@ -2,11 +2,10 @@
 /*
  * Three formats of the table of lines:
  *   to 3.9   pairs (u8 bytes of code, s8 lines): the line changes after so many bytes;
- *   3.10     pairs (u8 bytes of code, s8 lines): so many bytes have the line that it changes to, or
- *            none (-128);
- *   3.11 on  entries of a first byte 0x80 | form << 3 | (units - 1), and what the form adds: so
- * many units of code have a position, of which only the line is read. Of a table that
- * was cut the part that is left is used.
+ *   3.10     pairs (u8 bytes of code, s8 lines): the line changes first, then so many bytes have
+ * it; -128: they have no line; 3.11 on  entries of a first byte 0x80 | form << 3 | (units - 1), and
+ * what the form adds: so many units of code have a position, of which only the line is read. If a
+ * table was cut, the part that is left is used.
  */
 #include "runtimes/runtimes.h"
 

@@ -4,9 +4,9 @@
  * This file finds where a goroutine has the labels that runtime/pprof sets. Offsets are fixed
  * within a minor version.
  *
- * A thread's g is in a thread-local variable. Its place is only in instructions, into which the
- * linker writes it. It is taken from the first instruction that loads g into its register; wrappers
- * of functions in assembly have such instructions.
+ * A thread's g is in a thread-local variable. The variable's offset is found only in instructions,
+ * into which the linker writes it. It is taken from the first instruction that loads g into its
+ * register; wrappers of functions in assembly have such instructions.
  *
  * Source: Go, src/debug/buildinfo, src/runtime/runtime2.go, src/runtime/pprof/label.go,
  * proflabel.go; DWARF of 1.23, 1.25 and 1.26; OpenTelemetry's profiler has the offsets of the
@@ -22,14 +22,14 @@
 #define HEADER_BYTES 32
 #define FLAGS_AT 15
 #define FLAG_INLINE 2 /* the version's text follows the header (1.18) */
-#define POINTER_AT 16 /* before, the address of its string */
+#define POINTER_AT 16 /* before 1.18: the address of the version's string */
 #define VERSION_BYTES_MAX 15
 #define MINOR_FIRST 17
-#define MINOR_SLICE 24 /* a slice of pairs; a map before */
+#define MINOR_SLICE 24 /* labels are a slice of pairs; before, a map */
 #define TEXT_BYTES_MAX ((size_t)4 << 20)
 
 static const struct row {
-	uint8_t minor; /* and up to the next row's */
+	uint8_t minor; /* the first minor version with these offsets */
 	uint16_t curg, labels;
 } rows[] = {
 	{ MINOR_FIRST, 192, 360 }, { 21, 192, 344 }, { 23, 192, 352 }, { 25, 184, 344 },
@@ -98,7 +98,7 @@ enum status go_find(const struct objfile *obj, struct runtime_record *out, struc
 	while (row[1].minor <= minor)
 		row++;
 	r.version = (uint16_t)(major << 8 | minor);
-	r.text_bytes = UINT32_MAX; /* all of the file: one record does for many programs */
+	r.text_bytes = UINT32_MAX; /* the whole file, so that many programs share one record */
 	r.layout.go = (struct go_layout){ .g_at = find_g(obj, text),
 		.m_curg = row->curg,
 		.g_labels = row->labels,

@@ -29,10 +29,10 @@
 /* struct VMTypeEntry: name, super class, three i32, size. */
 #define TYPE_BYTES 40
 #define TYPE_SIZE 32
-/* 788 fields and 768 types in 17. */
+/* Version 17 has 788 fields and 768 types. */
 #define ENTRIES_MAX 4096
 #define NAME_BYTES 64
-/* A library of 26 has 150,000. */
+/* The library of version 26 has 150,000 relocations. */
 #define RELOCATIONS_BYTES_MAX ((size_t)16 << 20)
 /* At most this much code of all segments together is searched, piece by piece; segments may
  * overlap.
@@ -155,7 +155,7 @@ static const struct { const char *type, *name; } wanted_fields[FIELD_COUNT] = {
 	[CLASS_NAME] = { "Klass", "_name" },
 	[CLASS_FILE] = { "InstanceKlass", "_source_file_name_index" },
 	[SYMBOL_LENGTH] = { "Symbol", "_length" },
-	[SYMBOL_LENGTH_OLD] = { "Symbol", "_length_and_refcount" }, /* 12 to 14: the upper half */
+	[SYMBOL_LENGTH_OLD] = { "Symbol", "_length_and_refcount" }, /* in 12 to 14 its upper half is the length */
 	[SYMBOL_TEXT] = { "Symbol", "_body" },
 	[SYMBOL_TEXT_OLD] = { "Symbol", "_body[0]" },
 };
@@ -168,7 +168,7 @@ static const char *const wanted_types[TYPE_COUNT] = {
 
 struct found_field {
 	uint64_t entry; /* address of its entry in the array; 0: it is not there */
-	uint64_t value; /* offset, or address of a static one */
+	uint64_t value; /* offset, or address of a static field */
 	bool is_static;
 	bool is_short; /* of 16 bits */
 };
@@ -177,7 +177,7 @@ struct tables {
 	const struct objfile *obj;
 	struct buf relocations; /* of .rela.dyn */
 	uint64_t fields, types; /* addresses of the arrays */
-	uint64_t *pointers;     /* words of the array that is read now, by relocations */
+	uint64_t *pointers;     /* pointers in the array that is being read, from its relocations */
 	struct found_field found[FIELD_COUNT];
 	uint64_t sizes[TYPE_COUNT];
 	uint32_t field_count;
@@ -385,7 +385,7 @@ static enum status read_tables(
 struct placed {
 	enum field field;
 	uint16_t bytes;
-	uint16_t max; /* of the structure that is read; 0: the field is read by itself */
+	uint16_t max; /* bytes of the structure that are read; 0: the field is read by itself */
 	bool is_optional;
 	uint16_t *to;
 };
@@ -417,7 +417,7 @@ static enum status place(const struct tables *t, const struct placed *fields, si
 	return OK;
 }
 
-/* The first of two that is there. */
+/* The first of the two fields if the file has it, else the second. */
 static enum field one_of(const struct tables *t, enum field a, enum field b)
 {
 	return t->found[a].entry ? a : b;
@@ -553,7 +553,7 @@ static enum status place_statics(
 	return OK;
 }
 
-/* Version 8 does not name itself in the file; no later one has a single code heap. */
+/* Version 8 does not say its version in the file, but is the only one with a single code heap. */
 static enum status find_version(const struct tables *t, unsigned *out, struct err *e)
 {
 	const struct found_field *f = &t->found[VERSION];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A table of lines is a stream of pairs (bytes of code, lines) to add to the pair before: a byte of
- * five bits and three; 255 and two compressed signed numbers; 0 at the end. Pairs are in order of
- * the code mostly, but javac may go back: the line is that of the last pair before the bytecode
- * which is nearest to it.
+ * five bits and three; 255 and two compressed signed numbers; 0 at the end. Pairs are mostly in
+ * order of the code, but javac may go back: a bytecode has the line of the nearest pair before it;
+ * of several equally near ones, the last.
  *
  * Compressed numbers: up to five bytes of six bits and more, the last below 192. From 19 on no byte
  * is zero: each counts from one.

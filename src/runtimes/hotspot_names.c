@@ -73,7 +73,7 @@ static bool is_digit(char c)
 }
 
 /* "Main$$Lambda$14+0x0000000800c00a08", "Main$$Lambda$7/0x…", "…+0x…": without the number of the
- * hidden class; '+' is written as '/' or '.' by some. */
+ * hidden class. Some versions write '/' or '.' instead of '+'. */
 static struct str without_number(struct str class)
 {
 	size_t at = class.len;
@@ -88,7 +88,7 @@ static struct str without_number(struct str class)
 	return is_hidden ? str_sub(class, 0, at - 1) : class;
 }
 
-/* "Main$$Lambda$14": each time it runs it may be another. */
+/* "Main$$Lambda$14" without its number, which differs from run to run. */
 static struct str without_count(struct str class)
 {
 	static const struct str lambda = STR("$$Lambda$");
@@ -163,7 +163,8 @@ static struct str without_serial(struct str part)
 	return has_serial ? str_sub(part, 0, at - 2) : part;
 }
 
-/* A class for each function, run by one of these methods. False: it is another one. */
+/* Clojure makes a class for each function, and one of these methods runs it. False: it is another
+ * method. */
 static bool put_clojure(struct buf *out, struct str class, struct str method)
 {
 	size_t dollar = str_index(class, '$');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A library exports the variable; a program that is linked with the compiler may not; then it is
- * among its other symbols, where debuggers find it too. A stripped program has none of these. */
+/* A library exports the variable. A program that is linked with the compiler may not; then the
+ * variable is among its other symbols, where debuggers find it too. A stripped program has none of
+ * these. */
 #include "runtimes/internal.h"
 
 #include <elf.h>

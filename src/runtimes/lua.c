@@ -137,7 +137,8 @@ enum symbol {
 	SYMBOL_COUNT,
 };
 
-/* "$LuaVersion: Lua 5.4.6  Copyright", "$Lua: Lua 5.1.5 Copyright"; 5.1 has no number after it. */
+/* "$LuaVersion: Lua 5.4.6  Copyright", "$Lua: Lua 5.1.5 Copyright"; The first release of 5.1 has no
+ * third number. */
 static enum status find_row(
 	const struct objfile *obj, uint64_t ident, const struct row **out, struct err *e)
 {

@@ -2,9 +2,9 @@
 /*
  * A LuaJIT is recognized by luaJIT_setmode, and its version is among its constants. Its interpreter
  * is one piece of assembly with call frame information of its own, which has no name in a stripped
- * file: it is the code that lua_call and lua_pcall call at another place than its first byte. The
- * fields of its structures are at the same offsets in all builds of 2.1 with 64-bit references
- * (GC64, the default since 2022); other builds have no state that the walk accepts
+ * file: it is the code that lua_call and lua_pcall call not at its first byte, but somewhere behind
+ * it. The fields of its structures are at the same offsets in all builds of 2.1 with 64-bit
+ * references (GC64, the default since 2022); other builds have no state that the walk accepts
  * (agent/bpf/luajit.h).
  *
  * Source: LuaJIT, lj_obj.h, lj_frame.h, vm_x64.dasc.

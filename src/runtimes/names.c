@@ -2,9 +2,9 @@
 /*
  * The agent's BPF program sends a method as two names side by side, its class' and its own. Here
  * they become one name, joined as the language joins them ("#", "::"). Code without a name, such as
- * the outermost code of a file, comes with its form and gets the word that the language's own
- * traces use. Many functions of a file may share that word, so the shown name has their file and
- * line, too.
+ * the outermost code of a file, comes with a form (RUNTIME_FORM_) and gets the word that the
+ * language's own traces use. Many functions of a file may share that word, so the shown name has
+ * their file and line, too.
  */
 #include "runtimes/runtimes.h"
 
@@ -16,11 +16,12 @@ static const char anonymous[] = "(anonymous)";
 
 static const struct words {
 	const char *separator;
-	const char *of_class; /* separator of RUNTIME_FORM_CLASS; NULL: as the other */
+	const char *of_class; /* separator of RUNTIME_FORM_CLASS; NULL: the same as `separator` */
 	const char *forms[RUNTIME_FORM_COUNT];
 } words_of[RUNTIME_KIND_COUNT] = {
 	[RUNTIME_PERL] = { .separator = "::",
-		.forms = { [RUNTIME_FORM_MAIN] = "main::RUNTIME", /* as Devel::NYTProf calls it */
+		.forms = { [RUNTIME_FORM_MAIN] =
+				   "main::RUNTIME", /* the name that Devel::NYTProf shows */
 			[RUNTIME_FORM_EVAL] = "(eval)" } },
 	[RUNTIME_RUBY] = { .separator = "#", .of_class = "." },
 	[RUNTIME_PHP] = { .separator = "::",
@@ -29,7 +30,7 @@ static const struct words {
 			[RUNTIME_FORM_EVAL] = "eval" } },
 };
 
-/* Functions of Lua have no names: as its tracebacks call them. */
+/* Functions of Lua have no names, so they are called as Lua's tracebacks call them. */
 void lua_name(struct buf *out, unsigned form, struct str file, uint32_t first_line)
 {
 	size_t from = file.len;
@@ -129,7 +130,7 @@ static bool is_shared(unsigned kind, struct str name)
 {
 	if (kind == RUNTIME_V8)
 		return str_eq(name, str_of(anonymous));
-	if (kind == RUNTIME_PHP) /* from 8.4 on its own name says the line */
+	if (kind == RUNTIME_PHP) /* from 8.4 on PHP's own name has the line */
 		return str_ends(name, STR("{closure}"));
 	static const char *const ends[] = { "<lambda>", "<genexpr>", "<listcomp>", "<dictcomp>",
 		"<setcomp>" };

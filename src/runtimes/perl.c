@@ -15,7 +15,8 @@
 #define REVISION 5
 #define VERSION_MIN 28
 #define VERSION_MAX 44
-/* The program's only thread-local variable, so that no other's alignment moves it. */
+/* PL_current_context must be the program's only thread-local variable, so that no alignment moves
+ * it. */
 #define CONTEXT_BYTES 8
 
 enum symbol {
@@ -25,7 +26,7 @@ enum symbol {
 	SYMBOL_VERSION,
 	SYMBOL_CONTEXT,
 	SYMBOL_SORT,
-	SYMBOL_STACK, /* a variable where there is one interpreter only */
+	SYMBOL_STACK, /* a variable in builds with only one interpreter */
 	SYMBOL_COUNT,
 };
 

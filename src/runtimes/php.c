@@ -6,7 +6,7 @@
  * minor version.
  *
  * In a build with threads (ZTS) executor_globals_offset says how far behind the thread's cache of
- * variables they are. The cache's own variable is no exported symbol, but
+ * variables the globals are. The cache's own variable is no exported symbol, but
  * tsrm_get_ls_cache_tcb_offset (from 8.0 on) returns its place, by one instruction.
  *
  * Source: PHP, Zend/zend_compile.h, zend_globals.h, main/SAPI.h, TSRM/TSRM.c.
@@ -143,7 +143,7 @@ enum status php_find(const struct objfile *obj, struct runtime_record *out, stru
 		return s;
 	bool has_threads = !symbols[SYMBOL_GLOBALS].address;
 	uint64_t root = symbols[has_threads ? SYMBOL_THREADS : SYMBOL_GLOBALS].address;
-	/* Only the loop's cold part is left to be found. */
+	/* The second table is only needed for the loop's cold part. */
 	s = symbols_find(obj, SHT_SYMTAB, symbols, SYMBOL_COUNT, e);
 	if (s == OK || s == E_LIMIT)
 		s = place_root(obj, root, symbols[SYMBOL_LOOP].address, &r, e);

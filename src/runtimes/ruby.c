@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Ruby is told by its variable ruby_version ("3.1.7") and its function rb_errinfo. Offsets are
- * fixed within a minor version; what a build has elsewhere is read from small functions that every
- * build exports, whose instructions GCC and Clang write in one way each:
- *   rb_errinfo    reads the variable of threads ruby_current_ec: its place is in the instruction
- *   rb_iseq_eval  ends by a jump to vm_exec, the native function that runs Ruby's
- *   vm_exec       calls vm_exec_core, which executes the instructions and is by far the longest
- *   rb_id2str     compares with tLAST_OP_ID and jumps to the function that reads the list of names
+ * A Ruby is recognized by its variable ruby_version ("3.1.7") and its function rb_errinfo. Offsets
+ * are fixed within a minor version; what differs between builds is read from small functions that
+ * every build exports, whose instructions GCC and Clang write in one way each:
+ *   rb_errinfo    reads the thread-local variable ruby_current_ec, whose offset is in the
+ * instruction rb_iseq_eval  ends by a jump to vm_exec, the native function that runs Ruby's vm_exec
+ * calls vm_exec_core, which executes the instructions and is by far the longest rb_id2str compares
+ * with tLAST_OP_ID and jumps to the function that reads the list of names
  *
  * Source: Ruby, vm_core.h, iseq.c, symbol.c, method.h, internal/class.h. System V ABI x86-64, 11.2
  * (ELF Handling For Thread-Local Storage: code sequences).
@@ -102,7 +102,7 @@ static bool read_code(const struct objfile *obj, uint64_t address, uint64_t len,
 	return address && bytes_at(obj, address, out->bytes, out->len, NULL) == OK;
 }
 
-/* Is this at byte `at`? */
+/* Are these bytes at `at`? */
 static bool has(const struct code *c, size_t at, const char *bytes, size_t len)
 {
 	return at <= c->len && c->len - at >= len && memcmp(c->bytes + at, bytes, len) == 0;
@@ -122,7 +122,7 @@ static uint64_t target_of(const struct code *c, size_t end)
 	return c->address + end + (uint64_t)(int64_t)number_at(c, end - 4);
 }
 
-/* Behind a call of __tls_get_addr at `at`; 0: there is none. */
+/* The end of a call of __tls_get_addr at `at`; 0: there is no such call. */
 static size_t skip_call(const struct code *c, size_t at)
 {
 	while (at < c->len && (c->bytes[at] == 0x66 || c->bytes[at] == 0x48))
@@ -146,7 +146,7 @@ static bool takes_variable(const struct code *c, size_t at, int32_t *out)
 	return true;
 }
 
-/* Finds the thread-local variable that this code reads first, and its root variable. */
+/* Finds the first thread-local variable that this code reads, and its root variable. */
 static bool find_thread_variable(const struct code *c, struct ruby_layout *out, uint64_t *out_root)
 {
 	for (size_t i = 0; i < c->len; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Both tables are read in blocks, whatever their size: an unstripped compiler has 20 MB of names.
- * First the names: does a wanted name end at this NUL? (Linkers let a short name be the end of a
- * longer one.) Then the symbols: does one have such a place as its name? Most files have no wanted
- * name, and their symbols are not read at all.
+ * First the names are searched for wanted ones: a name is found by its NUL, since linkers let a
+ * short name be the end of a longer one. Then the symbols are searched for those whose name is at a
+ * place found. Most files have no wanted name, and their symbols are not read at all.
  */
 #include "runtimes/internal.h"
 
@@ -12,7 +12,7 @@
 
 /* Bytes of a table that are in memory at a time. */
 #define BLOCK_BYTES 16384
-/* Of a wanted name, with its NUL. */
+/* The longest wanted name, with its NUL. */
 #define WANTED_BYTES_MAX 128
 /* Places of wanted names in one table; a linker's table never has more. */
 #define PLACES_MAX 256
@@ -43,7 +43,7 @@ struct places {
 	bool is_over;
 };
 
-/* Of the NUL at bytes[end]; bytes[0] is at `at` among the names. */
+/* Notes the wanted names that end at the NUL bytes[end]; bytes[0] is at `at` among the names. */
 static void take_names(struct places *p, const uint8_t *bytes, size_t end, uint64_t at,
 	const struct runtime_symbol *wanted, uint32_t count)
 {
@@ -63,7 +63,7 @@ static void take_names(struct places *p, const uint8_t *bytes, size_t end, uint6
 static enum status find_names(const struct objfile *obj, const struct objfile_section *names,
 	const struct runtime_symbol *wanted, uint32_t count, struct places *out, struct err *e)
 {
-	/* The end of the block before, and a block. */
+	/* Holds the end of the block before, and then a block. */
 	uint8_t block[WANTED_BYTES_MAX + BLOCK_BYTES];
 	bool ends[256] = { false };
 	size_t kept = 0;
@@ -109,7 +109,7 @@ static void take_symbol(
 	}
 }
 
-/* Its bytes are in the file as they are. */
+/* Whether the section's bytes are in the file, and not compressed. */
 static bool is_plain(const struct objfile_section *s)
 {
 	return s->type != SHT_NOBITS && !(s->flags & SHF_COMPRESSED);

@@ -3,8 +3,8 @@
  * Finds the thread-local variable that points to a thread's context. Its symbol is exported, and
  * the dynamic linker fills in a word by which the file's code finds the variable, so a relocation
  * says where that word is. A program whose variables were placed at link time has no relocation:
- * they lie right below the thread pointer. A relocation without a symbol is for the file's own
- * variables, and its addend says for which.
+ * they lie right below the thread pointer. A relocation without a symbol is for one of the file's
+ * own variables, and its addend says for which.
  */
 #include "runtimes/internal.h"
 
@@ -32,7 +32,7 @@ static bool find_symbol(const struct objfile *obj, uint32_t *out_index, uint64_t
 	buf_init(&texts, RUNTIMES_NAMES_BYTES_MAX);
 	if (objfile_read_section(obj, names, &texts, NULL) != OK)
 		return false;
-	/* Most files have no such name: their symbols are not read. */
+	/* Most files do not have the name; then their symbols are not read. */
 	if (!memmem(texts.data, texts.len, NAME, sizeof(NAME)) ||
 		objfile_read_section(obj, symbols, &table, NULL) != OK)
 		return false;

@@ -77,7 +77,8 @@ enum symbol {
 	SYMBOL_COUNT = SYMBOL_CONSTANTS + CONSTANT_COUNT * NAMES_MAX
 };
 
-/* In the table of local symbols. The last three are one thing: its name by version. */
+/* Names in the table of local symbols. The last three are names of one builtin in different
+ * versions. */
 enum builtin {
 	BUILTIN_ENTRY,
 	/* No builtins: functions that return the address of the table of codes. */
@@ -94,11 +95,11 @@ enum builtin {
 static const struct fixed {
 	uint16_t version;
 	uint16_t bytecodes_data, bytecodes_lines;
-	uint16_t scope_first;     /* where the fields of a ScopeInfo begin */
-	uint16_t scope_positions; /* where its positions are; 0: behind its names */
+	uint16_t scope_first;     /* offset of the first field of a ScopeInfo */
+	uint16_t scope_positions; /* offset of its positions; 0: they follow its names */
 	uint16_t script_source;
 	uint16_t function_code, code_deopt, code_table, code_start, code_is_inline, code_bytes;
-	uint16_t literals, inlining; /* which words of DeoptimizationData */
+	uint16_t literals, inlining; /* indexes of two words of DeoptimizationData */
 } fixed_of[] = {
 	{ VERSION(8, 4), .bytecodes_data = 54, .bytecodes_lines = 32, .scope_first = 16,
 		.script_source = 8, .function_code = 48, .code_deopt = 16, .code_table = 24,
@@ -138,7 +139,7 @@ static enum status find_symbols(
 	for (uint32_t i = 0; i < CONSTANT_COUNT * NAMES_MAX; i++) {
 		const char *name = constant_names[i / NAMES_MAX][i % NAMES_MAX];
 		symbols[SYMBOL_CONSTANTS + i] = (struct runtime_symbol){ .name = name ? name : "" };
-		if (!name) /* nothing is looked for */
+		if (!name) /* this constant has no further names */
 			symbols[SYMBOL_CONSTANTS + i].address = UINT64_MAX;
 	}
 	return symbols_find(
@@ -180,7 +181,7 @@ static enum status find_version(const struct objfile *obj, const struct runtime_
 				    objfile_name(obj), major, minor);
 }
 
-/* An offset in an object, below what is read of it. */
+/* Checks an offset in an object: it must lie in the bytes that are read of it. */
 static bool offset_of(int32_t value, uint32_t bytes, uint16_t *out)
 {
 	if (value < 8 || (uint32_t)value > bytes - 8 || value % 4)
@@ -368,7 +369,7 @@ enum status v8_find(const struct objfile *obj, struct runtime_record *out, struc
 		return s;
 	for (int i = 0; i < CONSTANT_COUNT; i++)
 		(void)constant_of(obj, symbols, (enum constant)i, &values[i]);
-	if (!values[FRAME_BYTECODES]) /* to 9.x it is not told */
+	if (!values[FRAME_BYTECODES]) /* versions to 9.x do not tell it */
 		values[FRAME_BYTECODES] = r.version < VERSION(9, 0) ? -24 : -32;
 	if (!fill(&r.layout.v8, values, fixed))
 		return not_described(obj, r.version, values, e);

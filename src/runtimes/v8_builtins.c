@@ -46,7 +46,7 @@ static const char *const names[NAME_COUNT] = {
 
 struct search {
 	const struct objfile *obj;
-	struct buf constants; /* of .rodata, which lies at `base` */
+	struct buf constants; /* the bytes of .rodata, which lies at `base` */
 	uint64_t base;
 	size_t table; /* in the constants */
 	size_t entry_bytes;
@@ -116,7 +116,7 @@ static bool find_table(struct search *s)
 
 /* ---- the code ---- */
 
-/* Does the piece lie at code[0]? The first `size` bytes of it are here. */
+/* Does the piece begin at code[0]? `code` has `size` bytes. */
 static bool is_code(const struct search *s, const uint8_t *code, size_t size)
 {
 	for (uint32_t i = 0; i < GAPS_CHECKED; i++) {
@@ -158,7 +158,7 @@ static bool find_code(struct search *s)
 
 /* ---- the numbers ---- */
 
-/* A pointer to a constant, at this address. */
+/* Notes a pointer at address `at` to the constant at `to`. */
 static void take_pointer(struct search *s, uint64_t at, uint64_t to)
 {
 	uint64_t from = to - s->base;
@@ -186,7 +186,8 @@ static void search_relocations(struct search *s)
 	}
 }
 
-/* Of a program that is linked to fixed addresses, or whose linker has packed its relocations. */
+/* Searches a section's words for pointers: in a program that is linked to fixed addresses, or whose
+ * linker has packed its relocations. */
 static void search_words(struct search *s, const char *section_name)
 {
 	const struct objfile_section *section = objfile_section(s->obj, section_name);

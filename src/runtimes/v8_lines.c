@@ -20,7 +20,7 @@
 
 #include "base/reader.h"
 
-#define FLAGS_FROM (14 << 8) /* to 13.6 it was as said above */
+#define FLAGS_FROM (14 << 8) /* up to 13.6 the numbers have signs, and no flags */
 #define SMI_SHIFT 32
 #define PLACE_SHIFT 1
 #define PLACE_MASK 0x3fffffff
@@ -30,7 +30,7 @@
 #define MOVED_MOST (1LL << 48)
 /* Of V8's InliningPosition: a place, and the number of a function. */
 #define INLINING_BYTES 16
-/* Numbers of functions as frames have them. */
+/* A function's number has as many bits as in frames. */
 #define FRAME_NUMBER_MASK ((1ULL << 44) - 1)
 /* Bytes of a number of 64 bits. */
 #define NUMBER_BYTES_MAX 10
@@ -62,7 +62,7 @@ static int64_t read_step(struct reader *r, bool has_flags)
 	return step < 0 ? -(step + 1) : step;
 }
 
-/* A small number; -1: it is none, or below zero. */
+/* The value of a small integer (Smi); -1: the word is none, or below zero. */
 static int64_t small_number(uint64_t word)
 {
 	return word & UINT32_MAX || (int64_t)word < 0 ? -1 : (int64_t)(word >> SMI_SHIFT);
@@ -95,7 +95,7 @@ bool v8_function_told(uint16_t version, struct str told, struct v8_function *out
 	return found && t.source != 0;
 }
 
-/* The place of an instruction; -1: the table does not have it. */
+/* The place of an instruction in the source; -1: the table does not have it. */
 static int64_t find_place(struct str table, uint16_t version, bool is_cut, uint32_t index)
 {
 	struct reader r = reader_over(table.p, table.len);
@@ -175,7 +175,7 @@ bool v8_code_told(uint16_t version, struct str told, struct v8_code *out)
 	return true;
 }
 
-/* Which inlined call the place lies in; -1: none. */
+/* The inlined call that the place lies in; -1: none. */
 static int64_t inlining_of(int64_t place)
 {
 	return (place >> INLINING_SHIFT & INLINING_MASK) - 1;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two passes over the section. The first makes an index of the functions, (file offset, entry), 16
- * bytes each; the second goes through them in order of file offset, so that rows come out ascending
- * and go straight into pages: there is never a list of rows. An entry is read twice, which is
- * cheaper than keeping and sorting its rows.
+ * A table is built in two passes over the section. The first makes an index of the functions, pairs
+ * of file offset and entry, 16 bytes each; the second goes through them in order of file offset, so
+ * that rows come out ascending and go straight into pages: there is never a list of rows. An entry
+ * is read twice, which is cheaper than keeping and sorting its rows.
  *
  * Only a little of a large section is in memory, except at the first reading: the memory of a piece
  * is freed once its entries are in the index, the piece is read again from the file for the first
  * of its functions, and freed after the last one. Functions mostly have the order of their entries.
- * The index goes in the same way while the rows grow. A compressed section cannot be read in
- * pieces, and stays until then.
+ * The index is freed in the same way while the rows grow. A compressed section cannot be read in
+ * pieces, and stays in memory to the end.
  *
  * If two functions claim the same text, the later one has it from its beginning on; of two that
  * begin together, the longer one counts.
@@ -30,10 +30,10 @@
  * for each object file, right before its functions. */
 #define CIE_SETS 32
 #define CIE_WAYS 4
-/* Bytes needed to read one: itself, and the head of a longer one. */
+/* Bytes that must be in memory to read a CIE: the longest CIE, or the head of a longer entry. */
 #define CIE_READ_BYTES_MAX (CFI_CIE_BYTES_MAX + ENTRY_HEAD_BYTES)
 #define ENTRY_HEAD_BYTES 24
-/* Reading one costs more than its bytes. */
+/* The work of reading a CIE, besides its bytes. */
 #define CIE_WORK 64
 /* Compressed sections count as so many times their size in the file, at most. */
 #define COMPRESSION_MAX 16
@@ -49,7 +49,7 @@
 /* Memory for a function while it is sorted. */
 #define FUNCTION_BYTES (2 * sizeof(struct function))
 
-/* Smaller sections are kept to the end. */
+/* Sections smaller than this stay in memory to the end. */
 #define LARGE_SECTION_BYTES ((size_t)256 << 10)
 #define PIECE_BYTES ((size_t)32 << 10)
 
@@ -64,7 +64,7 @@ struct function {
 
 struct kept_cie {
 	bool is_there;
-	bool is_good; /* else it is none, or broken */
+	bool is_good; /* false: no CIE is there, or a broken one */
 	struct cfi_cie cie;
 };
 
@@ -79,21 +79,21 @@ struct source {
 	struct buf bytes;
 	struct cfi_section section;
 	struct kept_cie cies[CIE_SETS][CIE_WAYS]; /* the way used last comes first */
-	struct piece *pieces;                     /* NULL: all is kept */
-	bool is_in_file;                          /* as it is: pieces can be read again */
+	struct piece *pieces;                     /* NULL: the whole section stays in memory */
+	bool is_in_file;                          /* not compressed: pieces can be read again */
 	uint64_t offset;                          /* there */
 };
 
 struct builder {
 	const struct objfile *obj;
 	struct work work;
-	uint64_t memory_left; /* less the sections */
+	uint64_t memory_left; /* without what the sections take */
 	const struct unwind_machine *machine;
 	struct code code;
-	struct source sources[SOURCES]; /* that of GO_TABLE is empty */
-	struct golang *golang;          /* NULL: no program of Go */
+	struct source sources[SOURCES]; /* the one of GO_TABLE stays empty */
+	struct golang *golang;          /* NULL: the file is no Go program */
 	VEC(struct function) functions;
-	size_t functions_left; /* so many are given back */
+	size_t functions_left; /* how many at the beginning are freed */
 	struct pages *pages;
 	uint64_t fde_count;
 	uint64_t bad_fdes;
@@ -137,8 +137,8 @@ static bool has_bytes(const struct objfile_section *s)
 	return s && s->type != SHT_NOBITS && s->size != 0;
 }
 
-/* Without section headers the dynamic linker's way: PT_GNU_EH_FRAME leads to .eh_frame, which goes
- * on to its end mark. */
+/* For a file without section headers: PT_GNU_EH_FRAME leads to .eh_frame, as for the dynamic
+ * linker, and the section reaches to its end mark. */
 static bool find_by_header(const struct objfile *obj, struct cfi_section *out,
 	struct fileoff *out_begin, uint64_t *out_len)
 {
@@ -214,7 +214,7 @@ static enum status read_source(
 	return OK;
 }
 
-/* Bytes that are read of it count against the limits of work and of memory. */
+/* Reads a section; its bytes count against the limits of work and of memory. */
 static enum status add_source(
 	struct builder *b, const char *name, struct source *src, struct err *e)
 {
@@ -269,7 +269,7 @@ static void keep_all(struct builder *b, struct source *src)
 	src->pieces = NULL;
 }
 
-/* The index has all entries from `begin` to `end`. */
+/* To be called when the index has all entries from `begin` to `end`: frees their pieces. */
 static void leave_indexed(struct source *src, size_t begin, size_t end)
 {
 	for (size_t i = begin / PIECE_BYTES; src->pieces && i < end / PIECE_BYTES; i++) {
@@ -311,11 +311,13 @@ static enum status read_sources(struct builder *b, struct err *e)
 		return go;
 	bool is_empty = go == E_NOTFOUND;
 	for (int i = 0; i < SOURCES; i++) {
-		if (i == GO_TABLE || (i == DEBUG_FRAME && b->golang)) /* Go's says the same twice */
+		if (i == GO_TABLE ||
+			(i == DEBUG_FRAME &&
+				b->golang)) /* a Go program's .debug_frame repeats its table */
 			continue;
 		struct source *src = &b->sources[i];
 		enum status s = add_source(b, names[i], src, e);
-		/* .eh_frame is worth more than the additional entries of this section. */
+		/* Rather no .debug_frame than no table: .eh_frame has most of the entries. */
 		if (s == E_LIMIT && i == DEBUG_FRAME && !is_empty)
 			buf_deinit(&src->bytes);
 		else if (s != OK)
@@ -328,11 +330,12 @@ static enum status read_sources(struct builder *b, struct err *e)
 
 /* ---- first pass: the index ---- */
 
-/* NULL: it is none, or broken. */
+/* NULL: no CIE is there, or a broken one. */
 static const struct cfi_cie *find_cie(struct builder *b, struct source *src, size_t offset)
 {
 	struct kept_cie *set = src->cies[hash_u64(offset) % CIE_SETS];
-	need_bytes(b, src, offset, offset + CIE_READ_BYTES_MAX); /* its expressions lie there */
+	need_bytes(
+		b, src, offset, offset + CIE_READ_BYTES_MAX); /* the CIE's expressions lie there */
 	for (size_t way = 0; way < CIE_WAYS; way++) {
 		if (!set[way].is_there || set[way].cie.offset != offset)
 			continue;
@@ -358,7 +361,7 @@ static bool read_function(struct builder *b, struct source *src, const struct cf
 	return *out_cie && cfi_read_fde(&src->section, entry, *out_cie, out) == OK;
 }
 
-/* Read an entry again that was read once. False: the file was changed meanwhile, and b->again says
+/* Reads an entry for the second time. False: the file was changed meanwhile, and b->again says
  * so. */
 static bool reread(struct builder *b, const struct function *f, const struct cfi_cie **out_cie,
 	struct cfi_fde *out)
@@ -390,8 +393,8 @@ static int by_offset(const void *a, const void *b)
 	return x->entry < y->entry ? -1 : x->entry > y->entry;
 }
 
-/* Does this function find a CFA by rbx? Bytes that look like it are rare: then its rows are made.
- */
+/* Does this function find a CFA by rbx? Bytes that look like it are rare; where they are, the
+ * function's rows are made to find out. */
 static bool needs_bx(
 	struct builder *b, struct source *src, const struct cfi_cie *cie, const struct cfi_fde *fde)
 {
@@ -570,7 +573,8 @@ static enum status make_index(struct builder *b, struct err *e)
 /* ---- second pass: the rows ---- */
 
 /* libgcc's functions that jump to an exception's handler overwrite their own frame before they
- * leave it. Finds from where on, in the file, and the rule there. UINT64_MAX: nowhere. */
+ * leave it. Returns the file offset from which the frame is overwritten, and the rule there.
+ * UINT64_MAX: the function does no such thing. */
 static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint64_t begin,
 	uint64_t end, struct unwind_rule *out)
 {
@@ -585,13 +589,13 @@ static uint64_t find_context(struct builder *b, const struct cfi_fde *fde, uint6
 	return begin + from;
 }
 
-/* Whether this rule, at a function's first byte, is that of a function that is called. */
+/* Whether this rule, at a function's first byte, is the one that a call leaves. */
 static bool is_called(const struct unwind_machine *m, const struct unwind_rule *rule)
 {
 	return rule->cfa == UNWIND_CFA_SP && rule->cfa_off == m->called_cfa_off;
 }
 
-/* Kinds with no other field than cfa: so equal rules are equal bytes. */
+/* Of these kinds all fields but cfa are 0, so that equal rules have equal bytes. */
 static bool keeps_zero(const struct unwind_rule *rule)
 {
 	return rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_STOP ||
@@ -621,7 +625,8 @@ static void put_function(struct builder *b, const struct cfi_section *section,
 			no_end = UNWIND_FP_NO_END;
 		rule.fp |= keeps_zero(&rule) ? 0 : no_end;
 		pages_put(b->pages, at, rule);
-		/* Up to the next row: there the information is true again. */
+		/* The frame is overwritten up to the next row, where the call frame information is
+		 * right again. */
 		if (leaves > at && leaves - at < rows.next - rows.at && leaves < end &&
 			rule.cfa == UNWIND_CFA_FP)
 			pages_put(b->pages, leaves, context);
@@ -659,7 +664,7 @@ static void put_gap(struct builder *b, const struct code_part *segment, uint64_t
 		b->bad_fdes++;
 }
 
-/* A function that is never called, from the byte before it on. */
+/* Puts the rule of a function that is never called, from the byte before it on. */
 static void put_returned_to(struct builder *b, uint64_t early, uint64_t begin, enum unwind_cfa cfa)
 {
 	struct unwind_rule rule = { .cfa = (uint8_t)cfa, .cfa_off = UNWIND_OFF_EARLY };
@@ -697,7 +702,8 @@ static enum start find_start(
 	return b->machine->is_thread_start(code, len) ? START_THREAD : START_NONE;
 }
 
-/* Function f up to `limit` at most, after what ends at `at`; returns its end. */
+/* Puts the rows of function f, up to `limit` at most; the rows before it end at `at`. Returns the
+ * function's end. */
 static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	const struct function *f, uint64_t at, uint64_t limit)
 {
@@ -706,7 +712,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	uint64_t begin = f->begin;
 	if (f->source == GO_TABLE) {
 		uint64_t end = begin + MIN(length_of(b, f), limit - begin);
-		/* Go's functions follow one another without a gap; the row before is earlier. */
+		/* Go's functions follow one another without a gap, so the row of the byte before
+		 * belongs to the function before. */
 		bool is_early = golang_is_signal(b->golang, f->entry) && begin > segment->begin;
 		put_gap(b, segment, MIN(at, begin - is_early), begin - is_early);
 		if (is_early)
@@ -737,7 +744,8 @@ static uint64_t put_one(struct builder *b, const struct code_part *segment,
 	return end;
 }
 
-/* The functions before number i have rows; the index of the last ones of them is still read. */
+/* Frees the index of functions that have rows: those before number i, but for the last few, which
+ * are still read. */
 static void leave_functions(struct builder *b, size_t i)
 {
 	size_t count = PIECE_BYTES / sizeof(b->functions.v[0]);
@@ -747,7 +755,8 @@ static void leave_functions(struct builder *b, size_t i)
 	}
 }
 
-/* The functions of one segment, from number i on; returns the first that is behind it. */
+/* Puts the rows of one segment's functions, from number i on; returns the first function behind the
+ * segment. */
 static size_t put_segment(struct builder *b, const struct code_part *segment, size_t i)
 {
 	uint64_t at = segment->begin;

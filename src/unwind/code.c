@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Gaps. A gap longer than padding has no rule (NONE: a walk there may try the frame pointer),
- * except for code that is recognized in the file:
+ * Rules for gaps between functions with call frame information. A gap longer than padding has no
+ * rule (NONE: a walk there may try the frame pointer), except for code that is recognized in the
+ * file:
  *
  *   the entry point     no caller: STOP. crt1's has call frame information that says so; ld.so's
  *                       and musl's have none
@@ -157,9 +158,9 @@ const struct code_part *code_find(const struct code *c, uint64_t vaddr)
 	return NULL;
 }
 
-/* [at, at + len) of the file, at most CODE_WINDOW_BYTES of it, until the next call; gaps follow one
- * another, so most of them lie in what was read for the one before. NULL: it cannot be read, or
- * enough was done. */
+/* The bytes [at, at + len) of the file, at most CODE_WINDOW_BYTES; they are valid until the next
+ * call. Gaps follow one another, so most of them lie in what was read for the gap before. NULL: the
+ * bytes cannot be read, or the limit of work is reached. */
 static const uint8_t *code_bytes(struct code *c, uint64_t at, size_t len)
 {
 	assert(len <= CODE_WINDOW_BYTES);
@@ -199,8 +200,9 @@ static void put_read_row(void *ctx, size_t offset, struct unwind_rule rule)
 	pages_put(r->out, MAX(r->at + offset, r->first), rule);
 }
 
-/* [from, to), which has no signal return: what reading the code says. `from` may be the byte behind
- * one: a thread that is in that call is seen there, since nothing need be between the two. */
+/* Puts what reading the code of [from, to) says; no signal return is in it. If `from` is the byte
+ * right behind a signal return, that byte keeps the signal return's rule: a thread inside that
+ * system call is seen there. */
 static void put_read_code(
 	struct code *c, uint64_t from, uint64_t to, bool is_behind_signal, struct pages *out)
 {
@@ -224,8 +226,8 @@ static void put_read_code(
 		pages_put(out, MAX(r.at, r.first), none);
 }
 
-/* The signal returns in [at, at + len), and what reading the code before each says, from *put_to
- * on, which moves behind the last one. False: it cannot be read. */
+/* Puts the signal returns in [at, at + len), and what reading the code before each of them says.
+ * Begins at *put_to, and moves it behind the last signal return. False: the code cannot be read. */
 static bool put_signals(
 	struct code *c, uint64_t from, uint64_t at, size_t len, uint64_t *put_to, struct pages *out)
 {
@@ -249,7 +251,8 @@ static bool put_signals(
 	}
 }
 
-/* Code without information: its signal returns, and what reading the rest says. */
+/* Puts the rules of code without call frame information: its signal returns, and what reading the
+ * rest says. */
 static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *out)
 {
 	size_t form_bytes = c->machine->sigreturn_bytes_max;
@@ -260,13 +263,14 @@ static void put_code(struct code *c, uint64_t from, uint64_t to, struct pages *o
 		c->searched_bytes += len;
 		if (!put_signals(c, from, at, len, &put_to, out) || at + len == to)
 			break;
-		/* One that this step cut in two is whole in the next. */
+		/* A signal return that this step cuts in two is whole in the next step. */
 		at = MAX(put_to, at + len - (form_bytes - 1));
 	}
 	put_read_code(c, put_to, to, put_to > from, out);
 }
 
-/* Code that linkers and start files make. False: the section is not a known one. */
+/* Puts the rules of code that linkers and start files make. False: the section is not a known
+ * one. */
 static bool put_known_section(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {
@@ -289,7 +293,7 @@ static uint64_t find_entry_end(struct code *c, uint64_t to)
 	return c->entry + (code ? c->machine->entry_bytes(code, len) : len);
 }
 
-/* [from, to) of one section, or of no known one. */
+/* Puts the rules of a gap's part [from, to), which lies in one section or in no known one. */
 static void put_gap_part(
 	struct code *c, struct str section, uint64_t from, uint64_t to, struct pages *out)
 {

@@ -28,7 +28,8 @@ bool cfi_next_entry(
 		if (is_64_bit)
 			length = reader_u64(&r);
 		size_t begin = reader_offset(&r);
-		if (length == 0 && !s->ends_at_zero) { /* an object's own end, or padding */
+		if (length == 0 &&
+			!s->ends_at_zero) { /* the end of an object file's part, or padding */
 			*offset = begin;
 			continue;
 		}
@@ -47,7 +48,7 @@ bool cfi_next_entry(
 		*offset = out->end;
 		if (s->is_eh_frame) {
 			out->is_cie = id == 0;
-			/* Wraps where the id is a lie; the CIE is then not found. */
+			/* Wraps around if the id is wrong; then no CIE is found there. */
 			out->cie_offset = begin - id;
 		} else {
 			out->is_cie = id == (id_bytes == 8 ? UINT64_MAX : UINT32_MAX);
@@ -94,7 +95,7 @@ enum status cfi_read_cie(const struct cfi_section *s, const struct cfi_registers
 	size_t at = offset;
 	bool broken = false;
 	struct cfi_section here = *s;
-	here.ends_at_zero = true; /* zeros would be read through for each of its functions */
+	here.ends_at_zero = true; /* else zeros would be skipped again for each of its functions */
 	if (offset >= s->bytes.len || !cfi_next_entry(&here, &at, &entry, &broken) ||
 		!entry.is_cie || entry.offset != offset || entry.end - offset > CFI_CIE_BYTES_MAX)
 		return E_INVALID;

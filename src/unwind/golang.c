@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each function has a pc table of how far sp is below the return address: pairs of varints (zigzag
- * of what is added to the value, pc / quantum), from -1, until a value of 0. A frame saves rbp
- * right below the return address.
+ * Each function has a pc table that says how far sp is below the return address: pairs of varints
+ * (zigzag of what is added to the value, pc / quantum), which begins with -1 and ends with a value
+ * of 0. A function with a frame saves rbp right below the return address.
  *
- * What the table cannot say, by the function's name (and whether it is so, by its code):
+ * The table does not describe these functions. They are recognized by their names, and their code
+ * is looked at to see where the rule begins:
  *
- *   systemstack, asmcgocall   sp is on another stack while they call; rbp is still that of their
- * own frame (Go 1.21 on; before that of their caller's, which is left out) time.now, nanotime1, the
- * same around their call of the vDSO, in every version with rbp of vgetrandom1               their
- * own morestack                 the same without rbp: the goroutine's registers are in its g gogo
- * goes to another goroutine: behind the switch nobody called it sigreturn                 a signal
- * frame of flag "top frame"       nobody called: goexit, mstart, rt0_go
+ *   systemstack, asmcgocall  sp is on another stack during their call. From Go 1.21 on rbp is
+ *                            still their own; before, it is their caller's, and they are left out
+ *   time.now, nanotime1,     the same during their call of the vDSO, and rbp is their own in
+ *   vgetrandom1              every version
+ *   morestack                sp is on another stack, and rbp does not lead back: the goroutine's
+ *                            registers are in its g
+ *   gogo                     goes to another goroutine; behind the switch it has no caller
+ *   sigreturn                a signal frame
+ *   of flag "top frame"      goexit, mstart, rt0_go, which have no caller
  *
  * The file is read through windows, since the tables of a large program are tens of megabytes.
  */
@@ -33,11 +37,12 @@
 #define FLAG_TOP_FRAME 1
 #define HEADER_BYTES 72
 #define ENTRY_BYTES 8 /* of the function table */
-/* In the moduledata: pcHeader, the names, and after six slices, findfunctab, minpc, maxpc: text. */
+/* Words of the runtime's moduledata: pcHeader, the names, six slices, findfunctab, minpc, maxpc,
+ * text. */
 #define MODULE_NAMES 8
 #define MODULE_TEXT (22 * 8)
 #define MODULE_SEARCH_BYTES_MAX ((uint64_t)256 << 20)
-/* Of a function that calls the vDSO: its frame is made here. */
+/* A function that calls the vDSO makes its frame within these bytes. */
 #define PROLOGUE_BYTES 32
 
 struct window {
@@ -97,8 +102,8 @@ static struct reader table_at(struct golang *g, struct window *w, uint64_t offse
 
 /* ---- where the text begins ---- */
 
-/* The header says so up to Go 1.25, the runtime's moduledata always. That is found by its first two
- * words, which point to the header and to the names. */
+/* Where the text begins: the header says it up to Go 1.25, the runtime's moduledata always. The
+ * moduledata is found by its first two words, which point to the header and to the names. */
 static bool find_in_data(struct golang *g, const struct objfile_section *s, struct window *w)
 {
 	uint64_t end = s->offset + s->size;
@@ -297,7 +302,8 @@ static const struct unwind_rule by_frame_pointer = {
 	.fp_off = -16,
 };
 
-/* From where rbp is that of the function's own frame. UINT64_MAX: it has none. */
+/* The offset in the code from which rbp belongs to the function's own frame. UINT64_MAX: it has
+ * none. */
 static uint64_t frame_at(const uint8_t *code, size_t len)
 {
 	static const uint8_t push[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp, %rbp */
@@ -308,7 +314,8 @@ static uint64_t frame_at(const uint8_t *code, size_t len)
 	return at ? (uint64_t)(at - code) + sizeof(lea) + 1 : UINT64_MAX;
 }
 
-/* In the code of systemstack or asmcgocall: from where rbp must be used. UINT64_MAX: not there. */
+/* The offset in the code of systemstack or asmcgocall from which rbp must be used. UINT64_MAX: it
+ * is not found. */
 static uint64_t switch_at(const uint8_t *code, size_t len)
 {
 	/* clang-format off */
@@ -342,7 +349,8 @@ static void find_curg(struct golang *g, const uint8_t *code, size_t len)
 	}
 }
 
-/* morestack: from where sp is another stack's (mov 0x38(%rbx), %rsp) the goroutine is in m.curg. */
+/* morestack: once sp is on another stack (mov 0x38(%rbx), %rsp), the goroutine is found in
+ * m.curg. */
 static void put_morestack(struct golang *g, const uint8_t *code, size_t len, uint64_t begin,
 	uint64_t end, struct pages *out)
 {
@@ -362,7 +370,8 @@ static void put_morestack(struct golang *g, const uint8_t *code, size_t len, uin
 		pages_put(out, from, rule);
 }
 
-/* gogo: mov (%rbx), %rsp is the switch; it jumps to where the goroutine goes on. */
+/* gogo: mov (%rbx), %rsp switches stacks; then the function jumps to where the goroutine goes
+ * on. */
 static void put_gogo(
 	const uint8_t *code, size_t len, uint64_t begin, uint64_t end, struct pages *out)
 {
@@ -381,7 +390,7 @@ struct walk { /* of a pc table: `value` holds up to `end`, relative to the funct
 	bool first;
 };
 
-/* False: the end, or broken (*broken). */
+/* False: the table has ended, or is broken (*broken). */
 static bool walk_next(struct golang *g, struct walk *w, bool *broken)
 {
 	struct reader r = table_at(g, &g->pcs_window, w->offset, 20);
@@ -400,8 +409,8 @@ static bool walk_next(struct golang *g, struct walk *w, bool *broken)
 	return true;
 }
 
-/* Where rbp is to be used of a function that switches stacks: from there on while it has a frame,
- * or, of one without, to its end. */
+/* Where rbp must be used in a function that switches stacks: from `from` on, while the function has
+ * a frame; in one without a frame, to its end. */
 struct by_rbp {
 	uint64_t from; /* UINT64_MAX: nowhere */
 	bool has_frame;
@@ -477,7 +486,8 @@ bool golang_put(struct golang *g, uint32_t index, uint64_t begin, uint64_t end, 
 
 /* ---- life ---- */
 
-/* morestack needs m.curg, which systemstack tells, wherever that lies. */
+/* morestack's rule needs the offset of m.curg, which is in the code of systemstack; that may lie
+ * anywhere in the file. */
 static void find_systemstack(struct golang *g)
 {
 	for (uint32_t i = 0; i < g->count && g->curg_off == 0 && work_is_left(g->work); i++) {

@@ -25,7 +25,7 @@
 #define HASH_SLOTS (2 * PAGES_RULES_MAX)
 #define DENSE_BUCKET_SHIFT 8
 #define DENSE_BUCKETS 256
-/* A file of OBJFILE_BYTES_MAX has so many. */
+/* Pages of a file of OBJFILE_BYTES_MAX. */
 #define PAGES_MAX (OBJFILE_BYTES_MAX >> UNWIND_PAGE_SHIFT)
 
 static_assert(sizeof(struct unwind_rule) == RULE_BYTES, "as rule.h says");
@@ -54,11 +54,11 @@ struct pages {
 	bool begun;
 	bool failed; /* no memory */
 	uint64_t last_offset;
-	uint64_t page; /* the one that `rows` belong to */
+	uint64_t page; /* the page that `rows` belong to */
 	uint64_t row_count;
 	uint64_t unsupported_rows;
 	/* of the page */
-	struct unwind_rule carried; /* in force where it begins */
+	struct unwind_rule carried; /* the rule in force where the page begins */
 	uint32_t rows_len;
 	uint32_t rules_len;
 	uint32_t epoch;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The instructions of an FDE are run up to the next one that moves the location; the state then is
- * one row. Registers that no rule uses are skipped. A restore gives back what the CIE says.
+ * The instructions of an FDE are run up to the next one that moves the location; the state at that
+ * point is one row. Registers that no rule uses are skipped. DW_CFA_restore sets a register back to
+ * the rule of the CIE.
  */
 #include "unwind/cfi.h"
 
@@ -94,7 +95,7 @@ static void set_cfa(struct cfi_rows *rows, uint64_t reg, int64_t offset)
 
 static void set_cfa_expression(struct cfi_rows *rows)
 {
-	/* An empty one is wrong, but must not look like "register and offset". */
+	/* An empty expression is an error, but must not look like "register and offset". */
 	struct str expression = reader_str(&rows->r, reader_uleb(&rows->r));
 	rows->state.cfa_expression = expression;
 	if (expression.len == 0)
@@ -123,7 +124,7 @@ static void restore_state(struct cfi_rows *rows)
 		rows->state = rows->stack[--rows->remembered];
 }
 
-/* Opcodes that are not one of the three with an operand in their low bits, nor move on. */
+/* Runs an opcode that neither has an operand in its low bits nor moves the location. */
 static void run_extended(struct cfi_rows *rows, uint8_t opcode)
 {
 	struct reader *r = &rows->r;
@@ -206,7 +207,7 @@ static void run_extended(struct cfi_rows *rows, uint8_t opcode)
 	}
 }
 
-/* How far the opcode moves on, in code_align. False: it is no such opcode. */
+/* How far the opcode moves the location, in units of code_align. False: it does not move it. */
 static bool read_advance(struct reader *r, uint8_t opcode, uint64_t *out)
 {
 	switch (opcode) {
@@ -239,7 +240,7 @@ static bool set_location(struct cfi_rows *rows)
 	return to != rows->at;
 }
 
-/* One instruction. True when it ends a row: rows->next has moved on. */
+/* Runs one instruction. True when it ends a row: rows->next has moved on. */
 static bool run_one(struct cfi_rows *rows)
 {
 	uint8_t opcode = reader_u8(&rows->r);
@@ -248,7 +249,8 @@ static bool run_one(struct cfi_rows *rows)
 		uint64_t bytes;
 		if (__builtin_mul_overflow(delta, rows->cie->code_align, &bytes) ||
 			bytes > rows->end - rows->at)
-			bytes = rows->end - rows->at; /* rows behind the end are not ours */
+			bytes = rows->end -
+				rows->at; /* rows behind the end belong to no function */
 		rows->next = rows->at + bytes;
 		return bytes != 0 && !rows->r.failed;
 	}

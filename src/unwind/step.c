@@ -12,15 +12,16 @@
 
 #define X86_RBX 3
 
-/* A signal frame: at sp + registers_at the machine's registers in the order of `registers`, one
- * word each. */
+/* A signal frame has the machine's registers at sp + registers_at, one word each, in the order of
+ * `registers`. */
 struct machine {
 	uint8_t sp;
 	uint8_t fp;
 	uint8_t lr;           /* 0: calls push the return address */
 	uint8_t signal_count; /* registers in a signal frame; the last one is pc */
 	uint16_t signal_at;
-	uint8_t pc_bits; /* of a return address, where the frame does not say: above are signatures
+	uint8_t pc_bits; /* bits of a return address, if the frame does not say; a signature is in
+			  * the bits above
 			  */
 	const uint8_t *signal_registers;
 };
@@ -94,7 +95,7 @@ static enum unwind_step step_signal(
 	return next.pc ? UNWIND_STEP_ON : UNWIND_STEP_ZERO;
 }
 
-/* The frame pointer at *fp, the return address above it: the same on both machines. */
+/* The caller's frame pointer is at *fp, and the return address above it, on both machines. */
 static enum unwind_step step_frame_pointer(
 	const struct machine *m, struct unwind_frame *f, unwind_read_fn *read, void *ctx)
 {
@@ -143,7 +144,7 @@ static enum unwind_step find_cfa(const struct machine *m, const struct unwind_fr
 	return UNWIND_STEP_ON;
 }
 
-/* Where the return address lies; false: in no memory. */
+/* Where the return address lies. False: it is in no memory. */
 static bool ra_in_memory(
 	const struct machine *m, const struct unwind_rule *rule, uint64_t cfa, uint64_t *out)
 {
@@ -171,7 +172,7 @@ static enum unwind_step find_pc(const struct machine *m, const struct unwind_fra
 	return UNWIND_STEP_ON;
 }
 
-/* The registers that a caller gets back. */
+/* Reads the registers that the function saved for its caller. */
 static enum unwind_step find_saved(const struct machine *m, const struct unwind_frame *f,
 	const struct unwind_rule *rule, uint64_t cfa, unwind_read_fn *read, void *ctx,
 	struct unwind_frame *next)

@@ -162,7 +162,8 @@ enum status unwind_table_check(const struct unwind_table *t, struct err *e)
 	return OK;
 }
 
-/* Of each page the length of its blob first, so that bytes cannot move from one to the next. */
+/* The length of each page's blob comes first, so that tables that divide the same bytes into pages
+ * differently have different hashes. */
 struct hash128 unwind_table_hash(const struct unwind_table *t)
 {
 	struct hash128 h = { t->first_page, t->page_count };

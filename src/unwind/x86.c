@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each state that a rule can express gets that rule. For the others the rule is UNSUPPORTED if the
- * frame cannot be found, and has an undefined frame pointer if only that is lost. Source of the
- * numbers and of the frame: System V ABI x86-64, figure 3.36; of the PLT expression: binutils,
- * bfd/elfxx-x86.c.
+ * Turns states of the call frame information into rules. A state that no rule can express becomes
+ * UNSUPPORTED if the frame cannot be found, and a rule with an undefined frame pointer if only that
+ * is lost. Source of the numbers and of the frame: System V ABI x86-64, figure 3.36; of the PLT
+ * expression: binutils, bfd/elfxx-x86.c.
  */
 #include "unwind/x86.h"
 
@@ -14,7 +14,7 @@ enum { DW_OP_DEREF = 0x06, DW_OP_CONST1U = 0x08, DW_OP_AND = 0x1a, DW_OP_PLUS = 
 enum { DW_OP_PLUS_UCONST = 0x23, DW_OP_SHL = 0x24, DW_OP_GE = 0x2a, DW_OP_LIT0 = 0x30 };
 enum { DW_OP_BREG0 = 0x70, DW_OP_BREG31 = 0x8f };
 
-/* DW_CFA_offset of these. */
+/* DW_CFA_offset for rax and rdx. */
 enum { CFA_OFFSET_RAX = 0x80, CFA_OFFSET_RDX = 0x81 };
 
 #define RA_OFFSET (-8)      /* call pushes it */
@@ -126,7 +126,8 @@ static struct unwind_rule cfa_of_expression(struct str expression)
 	return rule;
 }
 
-/* Buffers of 32 KiB and more on the stack are common enough; the offset is whole words then. */
+/* Buffers of 32 KiB and more on the stack are common; a rule for such a frame has its offset in
+ * words. */
 static struct unwind_rule large_frame(int64_t offset)
 {
 	int64_t words = offset / 8;
@@ -171,7 +172,8 @@ static bool apply_ra(struct unwind_rule *rule, const struct cfi_rule *ra)
 		return false;
 	if (ra->offset == RA_OFFSET)
 		return true;
-	/* The other forms have no room for an offset, or take it for something else. */
+	/* Rules of other kinds have no room for this offset, or use the field for something
+	 * else. */
 	if (rule->cfa != UNWIND_CFA_SP && rule->cfa != UNWIND_CFA_FP)
 		return false;
 	rule->ra_off = (int16_t)ra->offset;

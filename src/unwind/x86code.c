@@ -30,9 +30,9 @@
 #define TARGETS_MIN 32   /* power of two; in short pieces of code the table is smaller */
 #define ROWS_MAX 2048    /* of one function */
 #define DEPTH_MAX 0x7000
-#define STEPS_PER_BYTE_MAX 6 /* real code: 1 to 2 */
-#define TIMES_MAX 3          /* a function is read */
-#define NEAR_BYTES 256       /* a branch of so much is no call in its own place */
+#define STEPS_PER_BYTE_MAX 6 /* real code takes 1 to 2 */
+#define TIMES_MAX 3          /* how often a function is read at most */
+#define NEAR_BYTES 256       /* a branch not farther than this is no tail call */
 #define PADDING_ALIGN 16
 
 /* ---- one function ---- */
@@ -40,19 +40,20 @@
 enum { RSP = 4, RBP = 5 };
 
 struct known {            /* at an instruction */
-	int32_t depth;    /* bytes that the function has put on the stack; below 0: not known */
+	int32_t depth;    /* bytes that the function has pushed; below 0: not known */
 	int32_t fp_depth; /* rbp is the frame pointer: depth where it was set; below 0: it is not */
-	int16_t fp_off;   /* where the caller's rbp is saved, from the CFA; 0: nowhere */
-	int16_t ra_reg;   /* the return address was popped into it, and depth is 0; below 0: no */
+	int16_t fp_off;   /* where the caller's rbp is saved, relative to the CFA; 0: nowhere */
+	int16_t ra_reg; /* the register that the return address was popped into, with depth 0; below
+			   0: none */
 	bool has_kept_fp; /* the caller's rbp is in memory or in another register, too */
 	bool is_outermost;
-	int8_t cfa_reg;   /* the CFA is in it; below 0: no */
+	int8_t cfa_reg;   /* the register that has the CFA; below 0: none */
 	uint8_t aligned;  /* enum aligned */
 	int16_t below_fp; /* bytes of pushes below the new rbp, ALIGNED_BY_FP; below 0: not known */
-	int16_t cfa_slot; /* the CFA is at rbp + cfa_slot; 0: nowhere */
+	int16_t cfa_slot; /* the CFA is saved at rbp + cfa_slot; 0: nowhere */
 };
 
-/* Where rsp was aligned, and cfa_reg has the CFA. */
+/* How far a function is that aligns its stack and has the CFA in cfa_reg. */
 enum aligned { ALIGNED_NOT, ALIGNED, ALIGNED_PUSHED_FP, ALIGNED_BY_FP };
 
 struct target {
@@ -63,19 +64,19 @@ struct target {
 struct function {
 	const uint8_t *code;
 	size_t code_len;
-	uint64_t steps; /* instructions read so far, each time that they were */
+	uint64_t steps; /* instructions read so far; one that is read twice counts twice */
 	size_t begin;
 	size_t last_target; /* the branch that leads furthest ahead */
 	size_t call_end;    /* behind a call that may be the last instruction; 0: there is none */
 	uint32_t target_count;
-	size_t target_mask; /* of `targets` so many and one are used */
+	size_t target_mask; /* the table is the first target_mask + 1 slots of `targets` */
 	struct target targets[TARGETS_MAX];
-	uint16_t used[TARGETS_MAX / 2]; /* the places of these */
+	uint16_t used[TARGETS_MAX / 2]; /* which slots of `targets` are used */
 	uint32_t row_count;
 	struct machine_row rows[ROWS_MAX];
-	uint32_t calls; /* with rsp aligned */
+	uint32_t calls; /* calls with rsp aligned */
 	bool has_syscall;
-	bool has_gap; /* padding behind a call, and no branch leads behind it */
+	bool has_gap; /* there is padding behind a call, and no branch leads past it */
 	bool returns;
 	bool is_wrong;
 	bool has_table; /* of jumps: what follows may be its cases */
@@ -86,7 +87,7 @@ struct function {
 };
 
 static const struct known at_entry = { .fp_depth = -1, .ra_reg = -1, .cfa_reg = -1 };
-/* Nothing that was read leads there. */
+/* The depth where no instruction that was read leads. */
 #define DEPTH_UNREACHED (-2)
 static const struct known unreached = {
 	.depth = DEPTH_UNREACHED, .fp_depth = -1, .ra_reg = -1, .cfa_reg = -1
@@ -100,7 +101,7 @@ static struct target *target_slot(struct function *f, size_t offset)
 	return &f->targets[i];
 }
 
-/* `goes_on`: the function reaches up to there. */
+/* Notes a branch. `goes_on`: the function reaches at least to its target. */
 static void branch_to(struct function *f, size_t offset, struct known k, bool goes_on)
 {
 	struct target *t = target_slot(f, offset);
@@ -191,7 +192,7 @@ static void push_aligned(struct known *k, uint32_t reg)
 	}
 }
 
-/* rsp is aligned downwards; what was its place is in cfa_reg, or lost. */
+/* rsp is aligned downwards. The CFA is then in cfa_reg, or lost. */
 static void align_sp(struct known *k)
 {
 	bool is_kept = k->cfa_reg >= 0 && k->depth >= 0 && k->fp_depth < 0;
@@ -232,7 +233,7 @@ static void pop(struct known *k, uint32_t reg)
 	if (reg == RBP) {
 		k->fp_off = 0;
 		k->fp_depth = -1;
-		if (k->aligned) /* by now it is in the register again */
+		if (k->aligned) /* the register has the CFA again */
 			k->aligned = ALIGNED;
 	}
 }
@@ -246,7 +247,7 @@ static void sp_from_fp(struct known *k, int64_t displacement)
 
 struct operands {
 	uint32_t reg, rm;
-	bool is_register; /* rm is one, and no memory */
+	bool is_register; /* rm is a register, not memory */
 	bool by_rsp;      /* memory at rsp + displacement */
 };
 
@@ -394,17 +395,17 @@ static void follow_branch(struct function *f, const struct x86_insn *i, size_t a
 	const struct known *k, size_t len, bool is_jump)
 {
 	int64_t to = (int64_t)(at + i->len) + i->immediate;
-	/* With nothing on the stack it may be a call in its own place, and does not say that the
-	 * function goes on there, unless it is near; where it is none, what begins behind the next
-	 * return has nothing on the stack either. */
+	/* A jump with nothing on the stack may be a tail call; then it does not prove that the
+	 * function goes on at its target, unless that is near. If it is no tail call, the code
+	 * behind the next return has nothing on the stack either. */
 	bool is_bare = k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0;
 	bool is_near = !is_jump && i->immediate < NEAR_BYTES;
-	/* A jump where nothing is known any more leaves, as far as this can tell. */
+	/* A jump where nothing is known any more counts as one that leaves the function. */
 	bool is_lost = is_jump && k->depth < 0 && k->fp_depth < 0 && !k->aligned;
 	if (to > (int64_t)at && to < (int64_t)len && !is_lost)
 		branch_to(f, (size_t)to, *k, !is_bare || is_near);
 	else if (to >= (int64_t)f->begin && to <= (int64_t)at && (k->depth >= 0 || k->aligned))
-		branch_to(f, (size_t)to, *k, false); /* for the next time */
+		branch_to(f, (size_t)to, *k, false); /* for the next reading */
 	bool into_before = to > (int64_t)f->before && to < (int64_t)f->begin;
 	bool leaves = to < (int64_t)f->begin || to > (int64_t)at;
 	if (is_jump && is_bare && leaves && !into_before && !f->is_suspect)
@@ -461,8 +462,8 @@ static enum flow follow(
 	}
 	if (i->opcode == 0xff && (i->modrm >> 3 & 7) == 4) {
 		if (k->depth == 0 && k->fp_depth < 0 && k->ra_reg < 0) {
-			f->returns = true; /* a call in its own place, or a table: its cases begin
-					      bare */
+			f->returns = true; /* a tail call, or a jump table whose cases begin with
+					      nothing on the stack */
 			return FLOW_ENDS;
 		}
 		f->has_table = true;
@@ -503,8 +504,8 @@ static void begin_function(struct function *f, size_t at)
 }
 
 /* The state at an instruction that neither the one before it nor a known branch leads to. Behind a
- * return nothing is known. Behind a jump the state before it is taken, since compilers lay blocks
- * of equal depth side by side. */
+ * return nothing is known. Behind a jump the state before the jump is assumed, since compilers lay
+ * blocks of equal depth side by side. */
 static struct known known_behind(const struct known *k)
 {
 	return k->depth == 0 && k->fp_depth < 0 ? unreached : *k;
@@ -525,7 +526,7 @@ static void note_call(struct function *f, struct known *k)
 		f->is_wrong = true;
 }
 
-/* A loop that begins aligned, behind a call that does return. */
+/* Padding that aligns the beginning of a loop, behind a call that returns. */
 static bool is_padding_to_target(struct function *f, size_t at, size_t len)
 {
 	struct x86_insn i;
@@ -534,13 +535,13 @@ static bool is_padding_to_target(struct function *f, size_t at, size_t len)
 	return f->target_count && target_slot(f, at)->offset;
 }
 
-/* Read one function from f->begin up to `len`; its end. With `calls_end` a call with padding behind
- * it ends it. What does not end before `len` is wrong. */
+/* Reads one function from f->begin up to `len`; returns its end. With `calls_end` a call with
+ * padding behind it ends the function. A function that does not end before `len` is wrong. */
 static size_t read_function(struct function *f, size_t len, bool calls_end)
 {
 	struct known k = at_entry;
 	size_t at = f->begin;
-	bool ended = false; /* the instruction before does not lead here */
+	bool ended = false; /* no way leads here from the instruction before */
 	bool after_call = false;
 	while (at < len) {
 		struct x86_insn i;
@@ -614,7 +615,7 @@ static bool is_endless(const struct function *f)
 	return !f->returns && !f->is_wrong && !f->is_suspect && (f->calls >= 2 || f->has_syscall);
 }
 
-/* Reads it again until its backward branches give no new states. */
+/* Reads the function again until its backward branches give no new states. */
 static size_t read_again(struct function *f, size_t len, bool calls_end)
 {
 	size_t end = 0;
@@ -648,8 +649,8 @@ static size_t find_function(struct function *f, size_t at, size_t len)
 		f->returns = true;
 		return end;
 	}
-	/* All was well up to a call behind which no branch leads: it does not return, and another
-	 * function is right behind it. */
+	/* The function is right up to a call that no branch leads past: that call does not return,
+	 * and another function is right behind it. */
 	begin_function(f, at);
 	end = read_again(f, call_end, false);
 	f->is_wrong = false;
@@ -661,7 +662,7 @@ size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_
 	CLEANUP(free_cleanup) struct function *f = malloc(sizeof(*f));
 	size_t at = 0;
 	if (!f)
-		return len; /* no rules, then */
+		return len; /* without memory there are no rules */
 	size_t targets = TARGETS_MIN;
 	while (targets < TARGETS_MAX && targets < 2 * len)
 		targets *= 2;
@@ -673,13 +674,14 @@ size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_
 	f->before = 0;
 	f->is_suspect = false;
 	while (at < len) {
-		if (code[at] == 0) { /* no function begins so */
+		if (code[at] == 0) { /* no function begins with a zero byte */
 			at++;
 			continue;
 		}
 		if (!is_last && at > 0 && len - at < X86_FUNCTION_BYTES_MAX)
 			return at;
-		if (f->steps > STEPS_PER_BYTE_MAX * len) { /* code made to be read for ever */
+		if (f->steps >
+			STEPS_PER_BYTE_MAX * len) { /* such code was made to take long to read */
 			put(ctx, at, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
 			return len;
 		}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prefixes, opcode, ModRM and SIB, displacement, immediate, in this order. What an opcode brings
- * with it is by ranges of Intel's opcode maps (Software Developer's Manual, volume 2, appendix A).
- * In 64-bit mode only.
+ * An instruction has prefixes, opcode, ModRM and SIB, displacement, immediate, in this order. Which
+ * of them an opcode has is taken from ranges of Intel's opcode maps (Software Developer's Manual,
+ * volume 2, appendix A). In 64-bit mode only.
  */
 #include "unwind/x86insn.h"
 
