@@ -11,9 +11,9 @@
 
 #define TRAILER_BYTES 32
 #define PART_BYTES_MIN 64
-#define MEMTABLE_ROW_BYTES 8 /* in a part, about */
-/* At least one byte for so many rows, in every encoding that we know of: more rows than `out` may
- * have times this are refused before any sorting. */
+#define MEMTABLE_ROW_BYTES 8 /* about what a memtable's row takes in a part */
+/* Every known encoding takes at least one byte for this many rows: if there are more rows than this
+ * times the bytes that `out` may have, the export is refused before any sorting. */
 #define ROWS_PER_BYTE_MAX 64
 
 struct exporting {

@@ -224,7 +224,8 @@ static enum status import_part(struct store *s, struct part *p, struct hash128 i
 {
 	struct source src = { .part = p, .pinned = PART_LOAD_ALL };
 	struct importing x = { s, &src, wish };
-	lock_take(&s->merge_lock); /* so that no merge hides an identity; for its memory */
+	lock_take(&s->merge_lock); /* so that no merge hides an identity, and uses no memory
+				      meanwhile */
 	enum status st = part_pin(p, PART_LOAD_ALL, REWRITE_BYTES(s), &src.tabs, e);
 	if (st == OK) {
 		st = part_verify_import(p, REWRITE_BYTES(s), e);

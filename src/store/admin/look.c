@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A directory is walked as it is: log, parts, manifest. It may be in use, so a listed file that is
- * gone is no damage, and the parts can be listed again for files that came meanwhile.
+ * gone is no damage, and the parts can be listed again to find files that were added meanwhile.
  */
 #include "store/admin/look.h"
 
@@ -116,7 +116,8 @@ static void directory(
 		if (again && (!has_id || look_met(l, id)))
 			continue;
 		if (has_id)
-			(void)!VEC_PUSH(&l->parts, id); /* without memory: named as lost */
+			(void)!VEC_PUSH(
+				&l->parts, id); /* without memory the part is reported as lost */
 		l->has_id = has_id && names[i].len == 16 + strlen(suffix);
 		l->id = id;
 		listed_file(l, file);

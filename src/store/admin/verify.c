@@ -18,7 +18,7 @@
 #define SECTION_BYTES_MAX ((size_t)2 << 30)
 #define MANIFEST_BYTES_MAX ((size_t)64 << 20)
 #define PROFILE_BYTES_MAX ((size_t)1 << 30)
-#define FINDINGS_MAX 1000 /* of one file; more are counted */
+#define FINDINGS_MAX 1000 /* findings of one file that are shown; more are counted */
 /* How long to wait for a part that only the manifest has: if a server is running, and if not. */
 #define BUSY_NS (30 * NS_PER_SEC)
 #define IDLE_NS (1 * NS_PER_SEC)
@@ -108,7 +108,7 @@ static void verify_columns(struct verifying *v, struct part *p)
 	struct err e = { 0 };
 	char name[64];
 	if (part_pin(p, PART_LOAD_BLOCKS, UINT64_MAX, &t, &e) != OK)
-		return; /* BLOCKS itself is damaged, and was named */
+		return; /* BLOCKS itself is damaged, which was reported */
 	const struct part_block *blocks = part_blocks(p, &n);
 	for (size_t i = 0; i < n; i++) {
 		(void)snprintf(name, sizeof(name), "block %zu", i);
@@ -122,7 +122,7 @@ static void verify_columns(struct verifying *v, struct part *p)
 	part_unpin(p, PART_LOAD_BLOCKS);
 }
 
-/* A store takes no part under another's name. */
+/* A store does not accept a part under another part's name. */
 static void verify_number(struct verifying *v, uint64_t len, uint64_t id)
 {
 	char reason[64];
@@ -301,7 +301,8 @@ static bool all_met(const struct looking *l, const struct manifest *m)
 	return true;
 }
 
-/* By LOCK. If another process has this pid by now, that only costs time. */
+/* Whether the process that LOCK names is running. If another process has this pid by now, that only
+ * costs time. */
 static bool is_in_use(const char *dir)
 {
 	char path[STORE_PATH_MAX];

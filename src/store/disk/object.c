@@ -57,7 +57,7 @@ enum status object_open_file(const char *path, struct object **out, struct err *
 	f->object.name = f->path;
 	f->fd = -1;
 	struct stat st;
-	/* A pipe of that name must not block us. */
+	/* Opening must not block, even if the name is a pipe's. */
 	enum status s = store_io_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0, &f->fd, e);
 	if (s != OK && stat(path, &st) == 0 && !S_ISREG(st.st_mode)) /* a socket */
 		s = err_set(e, E_INVALID, "%s: not a regular file", path);

@@ -19,7 +19,7 @@
 /* Most elements of a batch are written in place, into room for the longest possible element and one
  * more word, without unpredictable branches.
  */
-#define WORD_BITS 56 /* that seven bits of each byte of a word take */
+#define WORD_BITS 56 /* bits of a number whose groups of seven fit one word */
 
 static uint8_t *put_long(uint8_t *p, uint64_t v)
 {
@@ -101,7 +101,7 @@ static uint8_t *put_frames(uint8_t *p, const uint32_t *v, uint32_t count)
 	return p;
 }
 
-/* Room for `varints` of 64 bits, and `more` bytes. NULL: the buffer has failed. */
+/* Reserves room for `varints` numbers of 64 bits and `more` bytes. NULL: the buffer has failed. */
 static inline uint8_t *room(struct buf *out, size_t varints, size_t more)
 {
 	size_t need = varints * VARINT64_BYTES_MAX + more + WORD_BYTES;
@@ -293,7 +293,7 @@ static void ids_deinit(struct ids *ids)
 	VEC_FREE(&ids->heads);
 }
 
-/* The count of a table: each element takes at least `least` bytes. */
+/* Reads a table's count, and checks it: each element takes at least `least` bytes. */
 static uint64_t count_of(struct reader *r, size_t least)
 {
 	uint64_t n = reader_varint(r);

@@ -371,8 +371,9 @@ static enum status check_named(const struct log *l, struct err *e)
 	return OK;
 }
 
-/* No record depends on it: an error here comes again with a record, or does not matter. Long
- * records need few syncs, so it is not worth it to write all bytes twice for them. */
+/* Writes zeros ahead of the records. No record depends on them: an error here comes again with a
+ * record, or does not matter. Long records need few syncs, so it is not worth it to write all bytes
+ * twice for them. */
 static void write_ahead(struct log *l, uint64_t end, size_t len)
 {
 	l->current.written = MAX(l->current.written, end);
@@ -519,7 +520,7 @@ static enum status retire(struct log *l, struct segment *seg, bool keep, struct 
 	if (s == E_NOTFOUND) {
 		free(renamed);
 		free(seg->path);
-		seg->path = NULL; /* gone already */
+		seg->path = NULL; /* the file is gone already */
 		return OK;
 	}
 	if (s != OK) {

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 
 #define LEFT_ALONE_MAX 4096
-/* Of a row in a block that is read (struct part_rows). */
+/* What a row of a block takes in memory (struct part_rows). */
 #define BLOCK_ROW_BYTES 36
 /* Coarser times are equal for many rows, and are best sorted after the stack; finer times come
  * first, so that they ascend. */
@@ -68,7 +68,7 @@ static bool is_left_alone(const struct store *s, uint64_t id)
 	return false;
 }
 
-/* With merge_lock held: not tried again until the next start. */
+/* With merge_lock held: remembers that this part is not tried again until the next start. */
 static void leave_alone(struct store *s, const struct part *p)
 {
 	if (s->left_alone.len < LEFT_ALONE_MAX)
@@ -122,7 +122,7 @@ static enum status pin_sources(struct merging *m, struct err *e)
 	return OK;
 }
 
-/* Within the budget, with `more` bytes? */
+/* Checks that the merge with `more` bytes is within the budget. */
 static enum status check_budget(const struct merging *m, uint64_t more, struct err *e)
 {
 	uint64_t bytes = tables_bytes(&m->tables) + more;
@@ -460,7 +460,8 @@ static enum status merge_some(struct store *s, int64_t now_ns, size_t *most, boo
 		store_quarantine(s, m->damaged, err_text(e, st));
 		st = OK; /* the others may be merged next */
 	}
-	/* As many as fit, or half of them; one alone only to sort it. */
+	/* Try again with as many sources as fit, or half of them; with a single one only to sort
+	 * it. */
 	if (st == E_LIMIT && m->count > (m->has_unsorted ? 1 : 2)) {
 		*most = m->count <= 2 ? 1 : m->fits >= 2 ? m->fits : (m->count + 1) / 2;
 		*out_again = true;

@@ -66,7 +66,7 @@ size_t merge_choose(
 			if (worth_it(v, chosen, all))
 				return all;
 			if (k == 0 && (young = gather(v, n, w, size, true, chosen)) > 0)
-				return young; /* sorted and rounded, if nothing else */
+				return young; /* at least it gets sorted and rounded */
 		}
 	}
 	return 0;

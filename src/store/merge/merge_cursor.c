@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-/* A series that does not fit is sorted in pieces of this at least, and not in many. */
+/* A series that does not fit is sorted in pieces of at least SORT_ROWS_MIN rows, and in at most
+ * SORT_PIECES_MAX pieces. */
 #define SORT_ROWS_MIN 16384
 #define SORT_PIECES_MAX 32
 #define MEMTABLE_STEP 4096 /* rows of a memtable, read as a block */
@@ -339,7 +340,7 @@ static enum status gather_series(struct merge_cursor *c, struct err *e)
 		bool take = is_wanted(c, goes_on ? &from : NULL);
 		if (take && c->pending_max && c->pending.len == c->pending_max) {
 			s = make_room(c);
-			take = is_wanted(c, NULL); /* it may have been cut off meanwhile */
+			take = is_wanted(c, NULL); /* a cut may have excluded the row meanwhile */
 		}
 		if (s == OK && take && !VEC_PUSH(&c->pending, at->ahead))
 			s = E_NOMEM;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which rows of a block pass, as a byte each. Columns are tested in the order of their cost, and in
- * their encoding: runs of series are decided run by run. Times are compared as multiples of their
- * column's unit from the block's smallest, which fit 32 bits, so that the compiler can vectorize
- * the loops. Times of another form are decoded first.
+ * Finds which rows of a block pass, and writes a byte for each. Columns are tested in the order of
+ * their cost, and in their encoding: runs of series are decided run by run. Times are compared as
+ * multiples of their column's unit from the block's smallest, which fit 32 bits, so that the
+ * compiler can vectorize the loops. Times of another form are decoded first.
  */
 #include "store/part/block_keep.h"
 
@@ -104,7 +104,7 @@ INLINE uint32_t planes_at(const uint8_t *const *p, unsigned width, size_t i)
 	return u;
 }
 
-/* Multiples of the unit, less `from`. */
+/* Decodes times as multiples of the unit, minus `from`. */
 INLINE void multiples(const struct column_streams *s, bool delta, unsigned width, size_t rows,
 	uint32_t from, uint32_t *out)
 {

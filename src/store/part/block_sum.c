@@ -16,11 +16,12 @@
 
 #include <stdlib.h>
 
-/* If fewer than one row in so many is kept, sums of 0 are not added. */
+/* If fewer than one row in SPARSE is kept, sums of 0 are not added. */
 #define SPARSE 16
 /* Runs that are unpacked at a time. */
 #define RUNS_STEP 512
-/* A sum is prefetched so many runs before it is needed: most are not in the nearest cache. */
+/* A sum is prefetched RUNS_AHEAD runs before it is needed: most sums are not in the nearest
+ * cache. */
 #define RUNS_AHEAD 24
 
 #define INLINE static inline __attribute__((always_inline))
@@ -155,7 +156,7 @@ struct runs {
 	uint32_t rows[RUNS_STEP];
 };
 
-/* The next ones; false: they are damaged. */
+/* Unpacks the next runs; false: they are damaged. */
 static bool runs_next(struct runs *r, const struct nodes *k)
 {
 	uint64_t unit = k->c->unit, node = r->node, most = 0;

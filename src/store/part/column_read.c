@@ -147,8 +147,8 @@ void column_streams_free(struct column_streams *s)
 struct sink {
 	void *out; /* uint32_t when narrow, else uint64_t */
 	bool narrow;
-	uint64_t limit; /* of narrow values */
-	uint64_t over;  /* not 0: one was not below the limit */
+	uint64_t limit; /* narrow values must be below it */
+	uint64_t over;  /* not 0: some value was not below the limit */
 };
 
 INLINE void put(struct sink *k, size_t i, uint64_t v)
@@ -304,7 +304,7 @@ enum status column_decode_u32(const struct column *c, const struct column_stream
 	return st;
 }
 
-/* Runs are mostly short: at least so many bytes are written for each. */
+/* Runs are mostly short, so at least SPLAT_BYTES bytes are written for each. */
 #define SPLAT_BYTES 16
 static_assert(SPLAT_BYTES <= COLUMN_BYTES_SLACK + 1, "what is written behind the last row");
 

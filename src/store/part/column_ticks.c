@@ -15,14 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PERIODS_MAX ((uint64_t)1 << 40) /* of one block: times further apart have no grid */
-#define STRETCH_ROWS_MIN 512            /* a table of its own does not pay for fewer */
-#define PHASE_BITS 16.0                 /* what a phase takes in a table, about */
-/* Rows that tell whether there is a grid at all: from everywhere, and from some stretches. */
+#define PERIODS_MAX  \
+	((uint64_t)1 \
+		<< 40) /* if a block's times are farther apart than this, no grid is looked for */
+#define STRETCH_ROWS_MIN 512 /* for fewer rows a table of their own does not pay */
+#define PHASE_BITS 16.0      /* what a phase takes in a table, about */
+/* Rows that are examined first, to tell whether there is a grid at all: some spread over all rows,
+ * and some stretches. */
 #define SAMPLE_ROWS 4096
 #define SAMPLE_STRETCHES 4
 #define SAMPLE_STRETCH_ROWS 2048
-#define GAIN_BITS_MIN 0.25 /* of a row, by phases */
+#define GAIN_BITS_MIN 0.25 /* bits of a row that phases must save */
 
 /* ---- writing ---- */
 
@@ -37,7 +40,7 @@ struct ticks {
 	size_t n;
 	uint64_t unit;
 	uint64_t period_ns;
-	uint64_t *periods; /* of each row; later slots */
+	uint64_t *periods; /* the period of each row; later its slot */
 	uint64_t *rests;   /* in units */
 	struct radix_item *sorted, *scratch;
 };
@@ -59,7 +62,7 @@ static bool find_phases(const struct radix_item *rests, size_t n, uint64_t gap, 
 		if (out->count == COLUMN_PHASES_MAX)
 			return false;
 		out->first[out->count++] = rests[begin].key;
-		/* Few are very late: the middle one shows the width of most. */
+		/* Few rows are very late: the rest at three quarters shows the width of most. */
 		uint64_t middle = rests[begin + (i - begin) * 3 / 4].key - rests[begin].key;
 		out->bits += (bits_of(middle) + 1) * (double)(i - begin) + PHASE_BITS;
 		begin = i;

@@ -128,7 +128,7 @@ static struct exact exact_of(uint64_t by)
 {
 	struct exact x = { (unsigned)__builtin_ctzll(by), 0, UINT64_MAX / by };
 	uint64_t odd = by >> x.shift;
-	x.inverse = odd; /* right in three bits; twice as many each time */
+	x.inverse = odd; /* right in three bits; each step doubles that */
 	for (int i = 0; i < 5; i++)
 		x.inverse *= 2 - odd * x.inverse;
 	return x;
@@ -177,7 +177,7 @@ static uint64_t greatest(const uint64_t *v, size_t n)
 {
 	uint64_t all = 0;
 	for (size_t i = 0; i < n; i++)
-		all |= v[i]; /* as wide as the greatest */
+		all |= v[i]; /* the highest bit is the greatest value's */
 	return all;
 }
 

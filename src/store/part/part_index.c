@@ -52,7 +52,7 @@ static size_t merge_stretches(const uint64_t *a, const uint64_t *a_end, const ui
 	return (size_t)(to - begin);
 }
 
-/* Ascending, each once. */
+/* Sorts the pairs, and keeps each once. */
 static enum status sort_pairs(uint64_t *v, size_t *count)
 {
 	size_t n = *count;

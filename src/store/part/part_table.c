@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 #define TABLE_BYTES_MAX ((size_t)2 << 30)
-/* A column without streams costs nothing on disk, so its rows are limited: so many for each byte of
- * the section. */
+/* A column without streams costs nothing on disk, so its rows are limited to this many for each
+ * byte of the section. */
 #define ROWS_PER_BYTE_MAX 65536u
 
 void *part_group_alloc(struct group *g, size_t count, size_t size)
@@ -328,7 +328,7 @@ static enum status load_kind_names(
 	return s;
 }
 
-/* After texts. */
+/* Needs texts to be loaded. */
 static enum status load_kinds(struct part *p, struct group *g, struct err *e)
 {
 	CLEANUP(part_table_deinit) struct part_table t = { 0 };
@@ -618,7 +618,7 @@ static enum status load_lists(struct part *p, struct group *g, enum part_section
 	return OK;
 }
 
-/* After labels, sets and symbols. */
+/* Needs labels, sets and symbols to be loaded. */
 static enum status load_index(struct part *p, struct group *g, struct err *e)
 {
 	struct tabs *t = &p->tabs;
@@ -651,7 +651,7 @@ static enum status profile_column(const struct part_table *t, unsigned id, uint3
 	return s;
 }
 
-/* After series. */
+/* Needs series to be loaded. */
 static enum status load_profiles(struct part *p, struct group *g, struct err *e)
 {
 	CLEANUP(part_table_deinit) struct part_table t = { 0 };

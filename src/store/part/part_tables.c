@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* An index of locations may have so many pairs, and one more for each 8 rows. */
+/* An index of locations may have this many pairs, and one more for each 8 rows. */
 #define INDEX_PAIRS_MIN 16384
 /* If times are this coarse, profiles are joined. */
 #define COARSE_NS (60 * NS_PER_SEC)
@@ -30,7 +30,7 @@ static struct table begin_table(struct part_writer *w, size_t rows)
 	return t;
 }
 
-/* The column of w->values. */
+/* Encodes w->values as a column of the table. */
 static void end_column(struct table *t, uint8_t id)
 {
 	struct column c;
@@ -175,7 +175,7 @@ static enum status write_series(
 
 /* ---- kinds ---- */
 
-/* What labels the series of a kind have, each pair of name and value once. */
+/* The labels of the series of a kind, each pair of name and value once. */
 struct kind {
 	uint32_t first; /* series, in canonical numbers */
 	uint32_t name_count;
@@ -198,7 +198,7 @@ static void kinds_deinit(struct kinds *k)
 	VEC_FREE(&k->scratch);
 }
 
-/* The pairs of the kind at hand, as lists of values by name. */
+/* Makes lists of values by name of the current kind's pairs. */
 static bool end_kind(struct kinds *k, struct kind *kind)
 {
 	struct radix_item *v = k->pairs.v;

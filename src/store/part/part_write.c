@@ -13,8 +13,8 @@
 #include <stdlib.h>
 
 #define HEADER_BYTES 32
-/* Tables of merged parts stay for long: an eighth less of the trie for a little of the background's
- * time. */
+/* Tables of merged parts stay for long, so they are packed harder in the background: the trie takes
+ * an eighth less. */
 #define TABLES_LEVEL_MERGED 6
 
 static enum status write_header(struct part_writer *w, struct err *e)

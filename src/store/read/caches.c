@@ -85,7 +85,7 @@ void store_warm(struct store *s)
 	if (count)
 		qsort(v, count, sizeof(struct part *), newest_first);
 	for (size_t k = 0; k < ARRAY_COUNT(in_turn); k++) {
-		uint64_t loaded = 0; /* of the parts so far, all that is */
+		uint64_t loaded = 0; /* bytes loaded of the parts so far */
 		for (size_t i = 0; i < count && loaded < most && may_warm(s, deadline); i++)
 			loaded += warm_part(v[i], in_turn[k], k ? d : NULL, most - loaded);
 	}

@@ -39,13 +39,13 @@ struct collecting {
 	struct groups groups;
 	struct gauge gauge;
 	bool is_gauge;
-	size_t source_at;      /* of the source at hand: */
-	const double *weights; /* NULL: no gauge, or by step */
+	size_t source_at;      /* this and the next two fields are of the current source */
+	const double *weights; /* NULL: no gauge, or steps are kept apart */
 	struct cells source;   /* by node */
 	struct cells result;   /* by stack */
 	struct profile out;
 	VEC(int64_t) heads;    /* periods */
-	uint32_t *series_head; /* of the source at hand: index of heads[] */
+	uint32_t *series_head; /* index in heads[], by series of the current source */
 	int64_t first_ns, last_ns;
 };
 
@@ -283,7 +283,7 @@ static enum status add_samples(struct collecting *c, const struct found_type *f,
 		if (s == OK)
 			s = profile_add_sample(&c->out, &sample);
 	}
-	if (s == OK && c->result.v.len == 0) { /* an empty profile has its type all the same */
+	if (s == OK && c->result.v.len == 0) { /* an empty profile has its type, too */
 		uint32_t ignored;
 		s = add_head(c, f, f->period, &ignored);
 	}

@@ -60,7 +60,7 @@ static void add_times(struct samples_type *t, const struct tab_series *s)
 	t->last_ns = MAX(t->last_ns, tab_series_last_ns(s));
 }
 
-/* *at: its place in the list. */
+/* *`at`: the type's place in the list. */
 static enum status add_type(struct type_list *list, const struct tabs *t, const uint32_t *type,
 	bool delta, int64_t first_ns, int64_t last_ns, size_t *at)
 {

@@ -152,7 +152,7 @@ static bool is_new(struct asking *a, const struct label_ids *ids, uint32_t text)
 	return true;
 }
 
-/* One kind's names, or the values of the name. */
+/* Adds the names of one kind, or its values of the name. */
 static enum status add_kind(struct asking *a, const struct source *s, const struct tab_kind *x,
 	const struct label_ids *ids, struct kinds_texts *to, struct err *e)
 {

@@ -45,7 +45,7 @@ static bool type_matches(
 	return sel->delta == (s->delta != 0);
 }
 
-/* Tenant, type and time. */
+/* Picks series by tenant, type and time. */
 static void pick_plain(const struct store_view *v, const struct source *s,
 	const struct samples_query *q, struct pick *p)
 {
@@ -148,7 +148,7 @@ struct picking {
 	struct budget *budget;
 	struct pick *picks;
 	const uint8_t *skip;
-	bool loading; /* else picking */
+	bool loading; /* true: threads load; false: they pick */
 	atomic_size_t next;
 	atomic_bool stop;
 	struct lock lock;

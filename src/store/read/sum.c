@@ -33,14 +33,14 @@ struct sums {
 /* One source being scanned. */
 struct share {
 	struct scan scan;
-	size_t index;   /* of the source; */
+	size_t index;   /* the source's index */
 	size_t pieces;  /* those before `next` are taken */
-	uint32_t *list; /* of a part: which blocks, and behind their numbers which totals */
+	uint32_t *list; /* of a part: the numbers of blocks, then those of totals */
 	size_t list_cap;
 	atomic_size_t next;
-	const double *weights;            /* of its series, of a gauge */
+	const double *weights;            /* of a gauge: weights of the source's series */
 	const struct tab_series *periods; /* NULL: values count as they are */
-	bool open; /* more may be taken; guarded by the lock, as the fields below */
+	bool open; /* more pieces may be taken; the lock guards it and the fields below */
 	bool loading;
 	unsigned helpers;
 	struct sums sums;
@@ -532,7 +532,7 @@ static enum status finish(struct summing *s, struct samples_tree *out, struct er
 		return st;
 	struct samples_tree t = { .tables = all->tables, .sample_count = s->samples };
 	st = found_type_put(&s->type, &t);
-	all->tables = t.tables; /* it may have moved */
+	all->tables = t.tables; /* the array may have moved */
 	if (st != OK)
 		return budget_fail(all->budget, st, e);
 	for (size_t i = 0; i < all->nodes.len; i++) {

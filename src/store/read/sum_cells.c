@@ -19,7 +19,7 @@
 #define PERIOD_BITS 12
 #define PERIODS_MAX (1u << PERIOD_BITS)
 #define GROUPS_MAX (1u << (32 - PERIOD_BITS))
-#define GROUP_BYTES 48 /* of one, in a list, in the index of the list, and in the answer */
+#define GROUP_BYTES 48 /* memory of a group in a list, in the list's index, and in the answer */
 
 struct summing {
 	struct store_view *v;

@@ -15,7 +15,7 @@
 #define NODE_BYTES (sizeof(struct samples_node) + sizeof(uint32_t))
 #define NODES_MIN 1024
 #define PREFETCH 12
-#define PLENTY 8 /* one part in so many of the memory that is left */
+#define PLENTY 8 /* there is plenty of memory if this many times the need is left */
 
 enum status tree_init(struct tree *t, bool is_gauge, struct budget *b, struct err *e)
 {

@@ -41,7 +41,7 @@ struct candidate {
 	struct part *part;
 	const struct part_groups *groups;
 	uint64_t present, gone; /* bit sets of groups */
-	uint64_t old;           /* those with samples that are a day too old */
+	uint64_t old;           /* groups with samples that are a day too old */
 	bool aged;              /* some groups are deleted by age */
 };
 
@@ -359,7 +359,8 @@ static void drop(struct retaining *r, struct candidate *c)
 	struct store *s = r->s;
 	struct err e = { 0 };
 	if (rewrite_install(s, c->part, NULL, &e) != OK)
-		return; /* another thread took it meanwhile, or it is tried again */
+		return; /* another thread removed the part meanwhile, or this is tried again later
+			 */
 	if (c->aged)
 		store_say(s, "%s has expired, with %llu rows, the newest of %s", part_path(c->part),
 			(unsigned long long)part_meta(c->part)->rows,
@@ -429,7 +430,7 @@ static void retain(struct store *s, int64_t now_ns)
 	metric_set(&s->metrics.other_bytes, other);
 	if (!c->retention_ns && !c->retention_bytes && !c->rule_count)
 		return;
-	lock_take(&s->merge_lock); /* the parts stay until it is done */
+	lock_take(&s->merge_lock); /* merging removes no part while this is done */
 	if (take_parts(&r) == OK && learn_groups(&r) == OK) {
 		for (size_t g = 0; g < c->rule_count; g++)
 			by_age_and_size(&r, g, c->rules[g].time_ns, c->rules[g].bytes);
