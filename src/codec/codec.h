@@ -2,8 +2,8 @@
 /*
  * codec: checksums and compression of whole blocks, bytes in and bytes out.
  *
- * Layer 1 (may use base). Every decompressor takes a limit on its output: a bomb ends there with
- * E_LIMIT.
+ * Layer 1 (may use base). Every decompressor has a limit on its output, where a decompression bomb
+ * ends with E_LIMIT.
  */
 #pragma once
 
@@ -49,8 +49,8 @@ struct codec_unpack;
 /* Chooses gzip or zstd by the first bytes (four are enough); E_INVALID for anything else. */
 NODISCARD enum status codec_unpack_new(struct str begin, struct codec_unpack **out, struct err *e);
 void codec_unpack_free(struct codec_unpack *u); /* NULL is fine */
-/* Takes what it needs off the front of *io_in and writes up to `room` bytes. If *out_len is 0 and
- * *io_in is empty, it needs more input. E_INVALID: damaged. */
+/* Takes the input that it needs off the front of *io_in, and writes up to `room` bytes. If *out_len
+ * is 0 and *io_in is empty, it needs more input. E_INVALID: damaged. */
 NODISCARD enum status codec_unpack_step(struct codec_unpack *u, struct str *io_in, void *to,
 	size_t room, size_t *out_len, struct err *e);
 /* False: the input so far is not complete. */

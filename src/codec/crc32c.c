@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With SSE 4.2 the instruction, eight bytes at a time; else tables, "slicing by 8" (M. Kounavis,
- * F. Berry, 2005). The choice is made once, by cpuid.
+ * With SSE 4.2 its instruction is used, eight bytes at a time; else tables, "slicing by 8" (M.
+ * Kounavis, F. Berry, 2005). The choice is made once, by cpuid.
  */
 #include "codec/codec.h"
 

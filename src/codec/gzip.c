@@ -57,7 +57,7 @@ static size_t first_guess(const uint8_t *bytes, size_t len)
 	return MAX(MIN((size_t)isize, most), (size_t)64);
 }
 
-/* One member at `r`, which is moved behind it. */
+/* Unpacks one member at `r`, and moves `r` behind it. */
 static enum status gunzip_member(
 	struct libdeflate_decompressor *d, struct reader *r, struct buf *out, struct err *e)
 {

@@ -22,7 +22,8 @@ enum status codec_lz4_compress(const void *bytes, size_t len, struct buf *out)
 		return buf_status(out);
 	size_t n = LZ4F_compressFrame(at, bound, bytes, len, &p);
 	if (LZ4F_isError(n))
-		return E_NOMEM; /* with room for the bound nothing else can fail */
+		return E_NOMEM; /* there is room for the worst case, so nothing but memory can be
+				   missing */
 	out->len += n;
 	return OK;
 }
@@ -32,7 +33,7 @@ static void context_cleanup(LZ4F_dctx **d)
 	LZ4F_freeDecompressionContext(*d);
 }
 
-/* Reads on until the input is used up or `room` is full. */
+/* Unpacks until the input is used up or `room` is full. */
 static enum status step(LZ4F_dctx *d, const uint8_t *bytes, size_t len, size_t *at, uint8_t *to,
 	size_t *room, size_t *hint, struct err *e)
 {
@@ -107,7 +108,8 @@ enum status codec_lz4_block_compress(const void *bytes, size_t len, struct buf *
 		return buf_status(out);
 	int n = LZ4_compress_default(bytes, (char *)at, (int)len, bound);
 	if (n <= 0)
-		return E_NOMEM; /* with room for the bound nothing else can fail */
+		return E_NOMEM; /* there is room for the worst case, so nothing but memory can be
+				   missing */
 	out->len += (size_t)n;
 	return OK;
 }

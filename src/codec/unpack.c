@@ -61,7 +61,8 @@ static enum status step_zstd(struct codec_unpack *u, struct str *io_in, void *to
 	size_t rc = ZSTD_decompressStream(u->zstd, &out, &in);
 	if (ZSTD_isError(rc))
 		return err_set(e, E_INVALID, "zstd: %s", ZSTD_getErrorName(rc));
-	/* 0 when a frame is complete, also when it is asked again before the next one. */
+	/* rc is 0 when a frame is complete, and also if this is called again before the next frame
+	 * begins. */
 	if (in.pos || out.pos)
 		u->between = rc == 0;
 	*io_in = str_sub(*io_in, in.pos, io_in->len);

@@ -67,7 +67,8 @@ enum status codec_zstd_compress(const void *bytes, size_t len, int level, struct
 		return c ? buf_status(out) : E_NOMEM;
 	size_t n = ZSTD_compressCCtx(c->compress, p, bound, bytes, len, level);
 	if (ZSTD_isError(n))
-		return E_NOMEM; /* with room for the bound nothing else can fail */
+		return E_NOMEM; /* there is room for the worst case, so nothing but memory can be
+				   missing */
 	out->len += n;
 	return OK;
 }

@@ -108,7 +108,7 @@ static bool was_before(const struct decoder *d, size_t i)
 	return false;
 }
 
-/* Each once, as many as fit. */
+/* Takes each comment once, and as many as fit. */
 static enum status decode_comments(struct decoder *d)
 {
 	CLEANUP(buf_deinit) struct buf all;
@@ -136,7 +136,7 @@ static enum status decode_comments(struct decoder *d)
 
 /* ---- samples ---- */
 
-/* A name that the resource has too becomes exported_NAME. */
+/* A label name that the resource has, too, becomes exported_NAME. */
 static enum status export_name(struct decoder *d, uint32_t *name)
 {
 	const struct profile_labels *set = &d->out->label_sets.v[d->options->resource];
@@ -156,8 +156,8 @@ static enum status export_name(struct decoder *d, uint32_t *name)
 	return s;
 }
 
-/* Numbers that are no sample labels are joined into one label, so that they make no series. One
- * that is too long is left out. */
+/* Numbers that are no sample labels are joined into one label, so that they make no series of their
+ * own. A number that would make the label too long is left out. */
 static void add_number(struct decoder *d, struct str name, int64_t number, struct str unit)
 {
 	char text[64];
@@ -184,7 +184,8 @@ static enum status add_numbers(struct decoder *d, size_t sample, struct profile_
 	return s == OK ? OK : pprof_not_added(d, s, PPROF_SAMPLE, sample);
 }
 
-/* *out has no name if the label went to d->numbers, or if only decoders may give its name. */
+/* *Sets no name in `out` if the label went to d->numbers, or if only decoders may set a label of
+ * this name. */
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)
 {
@@ -240,7 +241,8 @@ static enum status add_location_id(struct decoder *d, uint64_t id, size_t sample
 	return OK;
 }
 
-/* Four ids of two bytes each that are locations of the profile, in parts of 16 bits. */
+/* Reads four ids of two bytes each, into parts of 16 bits. False: they are no such ids of the
+ * profile's locations. */
 static inline bool read_four_ids(const uint8_t *p, uint32_t filled, uint64_t *out)
 {
 	const uint64_t each = 0x0001000100010001;
@@ -251,7 +253,8 @@ static inline bool read_four_ids(const uint8_t *p, uint32_t filled, uint64_t *ou
 		return false;
 	w = (w & 0x7f * each) | (w >> 1 & 0x3f80 * each);
 	*out = w;
-	/* The sum's highest bit: of each that is above 0, of none that is above the last. */
+	/* In the first sum the highest bit of each part says that the id is above 0; in the second,
+	 * that it is above the last. */
 	return ((w + 0x7fff * each) & 0x8000 * each) == 0x8000 * each &&
 	       ((w + (0x7fff - most) * each) & 0x8000 * each) == 0;
 }
@@ -437,7 +440,7 @@ static enum status find_tables(struct decoder *d)
 	return OK;
 }
 
-/* Most ids of locations take two bytes. */
+/* Reserves room for the elements; most ids of locations take two bytes. */
 static void expect_elements(struct decoder *d)
 {
 	const struct table_run *samples = &d->runs[PPROF_SAMPLE];
@@ -451,7 +454,7 @@ static void expect_elements(struct decoder *d)
 	profile_expect(d->out, &r);
 }
 
-/* One look at all texts, for few programs have any. */
+/* Looks at all texts at once, since few programs have any. */
 static bool mentions_shapes(const struct decoder *d)
 {
 	const struct table_run *texts = &d->runs[PPROF_STRING];
@@ -498,8 +501,8 @@ enum status pprof_decode_with(
 		.message = message, .options = options, .out = out, .e = e ? e : &none
 	};
 	*d.e = (struct err){ 0 };
-	/* An element has at least two bytes and asks for at most 12 of its id table, or 28 if it is
-	 * a mapping. */
+	/* An element has at least two bytes, and its id table needs at most 12 bytes for it, or 28
+	 * for a mapping. */
 	arena_init(&d.arena, message.len * 14 + 4096);
 	size_t samples = out->samples.len;
 	buf_init(&d.numbers, PROFILE_NUMBERS_BYTES_MAX);

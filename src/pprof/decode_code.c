@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mappings, functions and locations: what is known of the code that samples lie in. */
+/* Mappings, functions and locations: what is known about the code that samples lie in. */
 #include "pprof/decode.h"
 
 #include <inttypes.h>
@@ -76,7 +76,7 @@ static uint32_t clamp_u32(uint64_t v)
 	return v > UINT32_MAX ? 0 : (uint32_t)v;
 }
 
-/* Ids of locations, where functions have lost theirs. */
+/* Reads the id of a location, in a profile whose functions have lost their ids. */
 static enum status read_lost_id(struct decoder *d, struct str bytes, size_t index)
 {
 	struct reader r = reader_over(bytes.p, bytes.len);
@@ -98,11 +98,11 @@ static enum status find_lost_ids(struct decoder *d)
 	return each_element(d, PPROF_LOCATION, read_lost_id);
 }
 
-/* Append `s` without its "[go.shape.…]"; one that does not end stays. */
+/* Appends `s` without its "[go.shape.…]"; one without an end is kept. */
 static void put_without_shapes(struct buf *out, struct str s)
 {
 	const struct str shape = STR("[go.shape.");
-	size_t begin = 0; /* of what is not copied yet */
+	size_t begin = 0; /* begin of what is not copied yet */
 	for (size_t i = 0; i < s.len; i++) {
 		if (s.p[i] != '[' || !str_starts(str_sub(s, i, s.len), shape))
 			continue;
@@ -158,7 +158,7 @@ static enum status decode_function(struct decoder *d, struct str bytes, size_t i
 	struct str name = profile_str(d->out, fn.name);
 	if (fn.system_name == 0 &&
 		(str_starts(name, STR("<")) || str_starts(name, STR("function <"))))
-		fn.system_name = fn.name; /* as it was before encode.c left it out */
+		fn.system_name = fn.name; /* as it was before encode.c omitted it */
 	uint32_t place;
 	enum status s = OK;
 	if (d->has_shapes) {
@@ -193,7 +193,7 @@ static enum status decode_line(
 	return OK;
 }
 
-/* From an address in memory to one of the ELF file. */
+/* Translates an address in memory to one of the ELF file. */
 static uint64_t to_vaddr(const struct decoder *d, uint64_t mapping, uint64_t address)
 {
 	uint32_t at = id_place(&d->mappings, mapping);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which element of which table an error is of. */
+/* Error texts that say in which element of which table the error is. */
 #include "pprof/decode.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum status pprof_dangling(
 		pprof_table_names[table], index, field, value);
 }
 
-/* A table's limit, or memory. */
+/* Reports that an element was not added: the table is full, or there is no memory. */
 enum status pprof_not_added(struct decoder *d, enum status s, int table, size_t index)
 {
 	return err_set(d->e, s, "%s[%zu]: %s", pprof_table_names[table], index, status_text(s));

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * beam: the stacks of Erlang's processes, whose code the emulator's JIT compiler has made (OTP 25
- * on). The frames are those of code without a table; names come from what the emulator registers
- * for debuggers.
+ * beam: the stacks of Erlang's processes, whose code the emulator's JIT compiler has generated
+ * (from OTP 25 on). The frames are those of code without a table; names come from what the emulator
+ * registers for debuggers.
  *
- * An Erlang process has a stack of its own, at the end of its heap, which grows down. In code that
- * was made the stack pointer is in it; functions in C run on the stack of their thread, and the
- * code that has called them takes the process' stack pointer from its structure when they return.
- * Each word of such a stack says by its two low bits what it is: 0 is a return address, or a saved
- * frame pointer (+JPperf true), which lies in the same stack. So it is read word by word, with
- * frame pointers or without.
+ * An Erlang process has a stack of its own, at the end of its heap, which grows down. In generated
+ * code the stack pointer is in it. Functions in C run on the stack of their thread; when they
+ * return, the code that has called them takes the process' stack pointer from the process'
+ * structure. Each word of such a stack says by its two low bits what it is: 0 is a return address,
+ * or a saved frame pointer (+JPperf true), which lies in the same stack. So it is read word by
+ * word, with frame pointers or without.
  *
- * The structure is in r13, which functions in C save. It is accepted if it has a heap: its
- * beginning, its end, another word, and its size, which must be the distance of the two.
+ * The structure is in r13, which functions in C save. It is accepted if it has a heap: the words
+ * for its beginning and its end, another word, and its size, which must be the distance between the
+ * two.
  *
  * Source: Erlang/OTP, erts/emulator/beam/erl_process.h, jit/x86/beam_asm.hpp.
  */
@@ -21,24 +22,25 @@
 #include "hotspot.h"
 
 #define BEAM_REG_PROCESS 5 /* r13 */
-/* Words of a process' structure: where heap, end, and size may be. */
+/* Which words of a process' structure may be its heap's beginning, end and size. */
 #define BEAM_PROCESS_WORDS 32
 #define BEAM_HEAP_FIRST 8
 #define BEAM_HEAP_END 1
 #define BEAM_HEAP_SIZE 3
 #define BEAM_HEAP_WORDS_MAX (1ULL << 36)
-/* Words of the stack that a step reads. */
+/* How many words of the stack a step reads. */
 #define BEAM_STACK_WORDS 16
 #define BEAM_TAG 3
-/* Behind a call of a function in C: where r12 or r13 gives the stack pointer back. */
+/* Bytes of code behind a call of a function in C, within which the stack pointer is restored from
+ * r12 or by r13. */
 #define BEAM_RETURN_BYTES 64
 #define BEAM_MOV_FROM_PROCESS 0x658b49 /* mov x(%r13), %rsp */
 #define BEAM_MOV_FROM_R12 0xe4894c     /* mov %r12, %rsp */
-/* Words below that call's return address: registers that the function has saved. */
+/* How many words below that call's return address may be registers that the function has saved. */
 #define BEAM_SAVED_WORDS 20
 
 /* In w->code: `scopes` is where the process' heap begins, `metadata` where it ends (0: not known);
- * `root` is what makes a frame of an address in this mapping, from `from` on. */
+ * `root` added to an address in this mapping, which begins at `from`, makes its frame. */
 
 static __always_inline int beam_is_met(const struct walk *w)
 {
@@ -46,7 +48,7 @@ static __always_inline int beam_is_met(const struct walk *w)
 	return r && r->kind == RUNTIME_BEAM;
 }
 
-/* The walk is in code that was made, which is the next stage. */
+/* The walk has reached generated code: the next stage is RUNTIME_CODE. */
 static __always_inline int beam_begin(struct walk *w, const struct mapping *m, __u64 address)
 {
 	__u64 frame = (__u64)FRAME_FILE_ADDRESS << FRAME_FILE_SHIFT | (address & FRAME_OFFSET_MASK);
@@ -69,7 +71,7 @@ static __always_inline void beam_record(struct walk *w, __u64 address)
 	w->runtime.count++;
 }
 
-/* 1: there is a process' structure, with a heap. */
+/* 1: a process' structure is at `process`: it has a heap. */
 __noinline int beam_process(__u64 process)
 {
 	struct walk *w = walk_here();
@@ -112,7 +114,7 @@ __noinline __u64 beam_caller(__u32 zero)
 	return found;
 }
 
-/* Where in the structure the stack pointer is that the code behind `pc` reads back; 0: nowhere. */
+/* At which offset in the structure the code behind `pc` reads the stack pointer; 0: it does not. */
 static __always_inline __u32 beam_stop_at(struct runtime_scratch *s, __u64 pc)
 {
 	__u8 *b = (__u8 *)s->block;
@@ -133,7 +135,7 @@ static __always_inline int beam_is_on_stack(const struct walk *w, __u64 at)
 	return !(at & 7) && at - w->code.scopes <= w->code.metadata - w->code.scopes;
 }
 
-/* The innermost code of the process: where its stack is. 0: it was not found. */
+/* At the innermost code of the process: finds the process' stack. 0: it was not found. */
 __noinline int beam_enter(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -185,7 +187,7 @@ static __always_inline int beam_next(struct walk *w, struct runtime_scratch *s)
 	return STACK_END_NONE;
 }
 
-/* A step in such code. Global: verified by itself. */
+/* A step in generated code. Global: verified by itself. */
 __noinline int beam_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -195,7 +197,8 @@ __noinline int beam_step(__u32 zero)
 	w->runtime.stage = RUNTIME_NATIVE;
 	if (!w->code.is_in_beam) {
 		if (!w->code.metadata && !beam_enter(0)) {
-			w->code.is_no_beam = 1; /* by the frame pointer, as other code */
+			w->code.is_no_beam =
+				1; /* it is walked by the frame pointer, as other code */
 			return STACK_END_NONE;
 		}
 		beam_record(w, w->pc_is_exact ? w->pc : w->pc - 1);

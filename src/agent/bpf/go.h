@@ -2,10 +2,10 @@
 /*
  * go: the labels of the goroutine that was interrupted (runtime/pprof: Do, SetGoroutineLabels).
  *
- * A thread's g is the goroutine that runs, or that of the scheduler; its m knows the goroutine
- * either way. In Go's own code g is in r14, too. The goroutine's labels are a slice of pairs of
- * strings from Go 1.24 on, and a map before. Their texts are copied; their hash is the number of
- * the set, which is sent like a function of a runtime: with the first sample that has it.
+ * A thread's g is that of the running goroutine, or the scheduler's; from either one m leads to the
+ * goroutine. In Go's own code g is in r14, too. The goroutine's labels are a slice of pairs of
+ * strings from Go 1.24 on, and a map before. The texts are copied, and their hash is the number of
+ * the set. The set is sent like a function of a runtime, before the first sample that has it.
  */
 #pragma once
 
@@ -24,14 +24,15 @@
 #define GO_BUCKET_BYTES 272
 #define GO_BUCKET_KEYS 8
 #define GO_BUCKET_VALUES 136
-#define GO_BUCKET_TOP_LEAST 5 /* below it there is no key */
+#define GO_BUCKET_TOP_LEAST 5 /* smaller values say that there is no key */
 #define GO_BUCKETS_MAX 4
 
 #define GO_LABEL_WORDS (sizeof(struct runtime_label) / 8)
-#define GO_EVENT_BYTES 2048 /* a power of two, with room for all labels */
+#define GO_EVENT_BYTES 2048 /* room for all labels; a power of two */
 #define GO_EVENT_HEAD __builtin_offsetof(struct event_code, data)
 
-/* Places for labels: a power of two, for verifiers that forget the bounds of what is put aside. */
+/* Slots for labels. It is a power of two, for verifiers that forget the bounds of a number that is
+ * kept on the stack. */
 #define GO_LABEL_SLOTS 16
 
 struct go_scratch {
@@ -52,7 +53,7 @@ static __always_inline struct go_scratch *go_scratch_here(void)
 	return bpf_map_lookup_elem(&go_scratches, &zero);
 }
 
-/* One more label, from the addresses of its two strings. 0: there is no room. */
+/* Adds a label, from the addresses of its two strings. 0: there is no room. */
 __noinline int go_add_label(__u64 key, __u64 value)
 {
 	struct go_scratch *s = go_scratch_here();
@@ -93,7 +94,7 @@ static __always_inline void go_add_slice(__u64 labels)
 	}
 }
 
-/* A bucket of a map. */
+/* Adds the labels in a bucket of a map. */
 __noinline int go_add_bucket(__u64 at)
 {
 	__u64 tops = runtime_word(at);
@@ -139,7 +140,7 @@ static __always_inline __u64 go_goroutine(const struct walk *w, const struct go_
 	return found ? found : go_current(l, w->go_g);
 }
 
-/* Sends the labels that were collected, unless that was done before. */
+/* Sends the collected labels, unless they were sent before. */
 static __always_inline void go_tell(
 	struct walk *w, const struct runtime_record *r, struct go_scratch *s, __u64 count)
 {
@@ -163,7 +164,7 @@ static __always_inline void go_tell(
 	code_send(w, r, e, number, e->lines_bytes, GO_EVENT_BYTES);
 }
 
-/* Global: verified by itself. */
+/* Sets w->event.labels to the goroutine's labels. Global: verified by itself. */
 __noinline int go_labels(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

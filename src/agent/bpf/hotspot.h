@@ -2,14 +2,14 @@
 /*
  * hotspot: the frames of the Java virtual machine HotSpot, 8 to 26.
  *
- * Its code lies in memory without a file: hotspot_process.h finds where. hotspot_method.h names
- * methods.
+ * Its code lies in memory without a file; hotspot_process.h finds it. hotspot_method.h finds the
+ * names of methods.
  *
  * Java frames are frames of the machine's own stack, and replace no native frames. Each code heap
  * has a map that leads from an address to its CodeBlob: a compiled method, the interpreter, or a
  * stub. A compiled method has a frame of fixed size, except where it is set up and taken down; the
- * instructions there show how much of it exists. The interpreter's frames have a frame pointer, and
- * Method and bytecode below it.
+ * instructions there show how much of it exists. The interpreter's frames have a frame pointer,
+ * with the Method and the current bytecode below it.
  *
  * A compiled method may have others inlined into it: its table of places (PcDesc) leads from the
  * address to a chain of scopes, each with its Method and bytecode, and each becomes a frame. The
@@ -23,14 +23,14 @@
 
 #include "hotspot_method.h"
 
-/* Steps back in a map of segments: one leads over 254 segments at most. */
+/* How many steps back in a map of segments are made; one step leads over 254 segments at most. */
 #define HOTSPOT_SEGMENT_STEPS_MAX 48
 #define HOTSPOT_SEGMENT_FREE 0xff
 /* A method has fewer than 2^17 places. */
 #define HOTSPOT_PLACE_STEPS_MAX 18
 #define HOTSPOT_PLACE_BYTES 16
 #define HOTSPOT_FRAME_WORDS_MAX 65536
-/* A frame of the interpreter: its words from fp - 64 on. */
+/* A frame of the interpreter is read from fp - 64 on, in words. */
 #define HOTSPOT_FRAME_BELOW 64
 #define HOTSPOT_FRAME_WORDS 10
 enum hotspot_frame_word {
@@ -49,13 +49,13 @@ enum hotspot_frame_word {
 /* The first eight bytes of a blob's name. */
 #define HOTSPOT_NAME_NMETHOD 0x00646f6874656d6eULL /* "nmethod" */
 #define HOTSPOT_NAME_NATIVE 0x6e2065766974616eULL  /* "native nmethod" */
-/* "StubRoutines (continuation stubs)", from here on. */
+/* The offset of the part of "StubRoutines (continuation stubs)" that is compared. */
 #define HOTSPOT_NAME_CONTINUATION_AT 13
 #define HOTSPOT_NAME_CONTINUATION 0x756e69746e6f6328ULL
 /* Registers of the interrupted frame, in w->regs. */
 #define HOTSPOT_REG_BYTECODE 5 /* r13 */
 #define HOTSPOT_REG_METHOD 11  /* rbx, while the interpreter begins a method */
-#define HOTSPOT_REG_RETURN 13  /* rax, then, too */
+#define HOTSPOT_REG_RETURN 13  /* rax; while the interpreter begins a method, too */
 
 /* ---- steps ---- */
 
@@ -77,7 +77,7 @@ static __always_inline enum stack_end hotspot_to(struct walk *w, __u64 pc, __u64
 	return pc ? STACK_END_NONE : STACK_END_ZERO;
 }
 
-/* push %rbp; mov %rsp, %rbp was done. */
+/* Goes to the caller of a frame that has done push %rbp; mov %rsp, %rbp. */
 static __always_inline enum stack_end hotspot_by_fp(struct walk *w)
 {
 	__u64 fp = w->fp, next = 0, pc = 0;
@@ -86,7 +86,8 @@ static __always_inline enum stack_end hotspot_by_fp(struct walk *w)
 	return hotspot_to(w, pc, fp + 16, next);
 }
 
-/* Where C++ called Java: its frame keeps the caller's rbx, too. */
+/* Goes from the stub by which C++ calls Java to its caller. The stub's frame has the caller's rbx,
+ * too. */
 static __always_inline enum stack_end hotspot_call_stub(struct walk *w)
 {
 	__u64 bx = 0;
@@ -122,7 +123,7 @@ static __always_inline enum stack_end hotspot_enter(struct walk *w, const struct
 	if (!hotspot_is_code(w, pc))
 		return hotspot_lost(w, r);
 	hotspot_record_method(w, r, number, number ? 0 : FRAME_POSITION_NONE);
-	w->sp--; /* which may stay */
+	w->sp--; /* sp may stay the same, and must count as advanced */
 	enum stack_end end = hotspot_to(w, pc, sp, w->fp);
 	return end;
 }
@@ -188,17 +189,17 @@ __noinline __u64 hotspot_blob(__u64 address)
 enum hotspot_frame {
 	HOTSPOT_FRAME_WHOLE,
 	HOTSPOT_FRAME_NONE,     /* the return address is at sp */
-	HOTSPOT_FRAME_PUSHED,   /* rbp, and behind it the return address */
-	HOTSPOT_FRAME_RESERVED, /* whole, but rbp is still the caller's */
+	HOTSPOT_FRAME_PUSHED,   /* rbp is at sp, and the return address behind it */
+	HOTSPOT_FRAME_RESERVED, /* the frame has its size, but rbp is still the caller's */
 };
 
-/* How much there is at the interrupted instruction: before the frame is complete, and after it was
- * taken down. `b`: the byte before the instruction, then 15 from there on. */
+/* How much of the frame exists at the interrupted instruction, in code that makes the frame or
+ * takes it down. `b`: the byte before the instruction, then 15 from the instruction on. */
 static __always_inline enum hotspot_frame hotspot_frame_begins(const __u8 *b)
 {
 	if (b[1] == 0x48 && b[2] == 0x89 && (b[3] == 0x6c || b[3] == 0xac) && b[4] == 0x24)
 		return HOTSPOT_FRAME_RESERVED; /* mov %rbp, x(%rsp) */
-	if (b[0] == 0x55 || b[0] == 0xec)      /* behind push %rbp, mov %rsp, %rbp */
+	if (b[0] == 0x55 || b[0] == 0xec)      /* behind push %rbp or mov %rsp, %rbp */
 		return HOTSPOT_FRAME_PUSHED;
 	return HOTSPOT_FRAME_NONE;
 }
@@ -209,7 +210,7 @@ static __always_inline enum hotspot_frame hotspot_frame_ends(const __u8 *b)
 		return HOTSPOT_FRAME_PUSHED;
 	if (b[1] == 0xc3) /* ret */
 		return HOTSPOT_FRAME_NONE;
-	/* The poll for a safepoint before it: cmp x(%r15), %rsp; ja; ret (17 on) */
+	/* Before the return: the poll for a safepoint, cmp x(%r15), %rsp; ja; ret (from 17 on) */
 	if (b[1] == 0x49 && b[2] == 0x3b && (b[3] == 0x67 || b[3] == 0xa7))
 		return HOTSPOT_FRAME_NONE;
 	if (b[1] == 0x0f && b[2] == 0x87 && b[7] == 0xc3)
@@ -246,7 +247,7 @@ static __always_inline enum stack_end hotspot_step_compiled(
 __noinline int hotspot_place_step(__u32 zero)
 {
 	struct hotspot_scratch *h = bpf_map_lookup_elem(&hotspot_scratches, &zero);
-	__u32 place[2]; /* offset of the code, of its scope */
+	__u32 place[2]; /* offset of the code, and of its scope */
 	if (!h || !config.walk_runtimes || h->place_from >= h->place_to)
 		return 1;
 	__u32 middle = h->place_from + (h->place_to - h->place_from) / 2;
@@ -263,7 +264,7 @@ __noinline int hotspot_place_step(__u32 zero)
 	return 0;
 }
 
-/* The scope of the code at an offset: the first place there or behind it. */
+/* Finds the scope of the code at an offset: that of the first place there or behind it. */
 static __always_inline void hotspot_find_scope(struct walk *w, const struct hotspot_layout *l,
 	struct hotspot_scratch *h, __u64 blob, __u32 code_offset)
 {
@@ -284,7 +285,7 @@ static __always_inline void hotspot_find_scope(struct walk *w, const struct hots
 		w->code.metadata = blob + hotspot_half(h->blob, l->nmethod_metadata);
 	h->places = base + from;
 	h->place_from = 0;
-	/* The last one is no place. */
+	/* The table's last entry is no place. */
 	h->place_to = to > from ? (to - from) / HOTSPOT_PLACE_BYTES : 0;
 	if (h->place_to)
 		h->place_to--;
@@ -311,7 +312,8 @@ static __always_inline __u64 hotspot_kept_check(const struct hotspot_kept *k)
 
 static __always_inline __u64 hotspot_kept_key(const struct walk *w, const struct hotspot_scratch *h)
 {
-	/* When all functions are to be sent again, kept frames are not used. */
+	/* With another epoch, when all functions are to be sent again, kept frames are not
+	 * found. */
 	return hash_mix(hash_mix(h->process.key, settings.codes_epoch), w->pc) | 1;
 }
 
@@ -349,7 +351,7 @@ __noinline int hotspot_use_kept(__u32 zero)
 	return h->kept.frame_words;
 }
 
-/* From here on the frames of the nmethod in h->blob, at `blob`, will be kept. */
+/* Notes that the frames of the nmethod in h->blob, at `blob`, which follow will be kept. */
 static __always_inline void hotspot_begin_kept(const struct walk *w, const struct hotspot_layout *l,
 	struct hotspot_scratch *h, __u64 blob, __u32 frame_words)
 {
@@ -360,7 +362,8 @@ static __always_inline void hotspot_begin_kept(const struct walk *w, const struc
 	h->kept_from = w->user_count;
 }
 
-/* Records all of them. The function is global, so that the verifier checks it once. */
+/* Keeps the frames, once all are recorded. The function is global, so that the verifier checks it
+ * once. */
 __noinline int hotspot_end_kept(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -387,7 +390,7 @@ __noinline int hotspot_end_kept(__u32 zero)
 
 /* ---- compiled methods as they are ---- */
 
-/* The nmethod in h->blob, at `blob`. */
+/* Records the frame of the nmethod in h->blob, at `blob`, and goes to its caller. */
 static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 	const struct runtime_record *r, struct hotspot_scratch *h, __u64 blob, int is_native)
 {
@@ -406,7 +409,8 @@ static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 	__u32 words = hotspot_half(h->blob, l->blob_frame_words);
 	if (words < 2 || words > HOTSPOT_FRAME_WORDS_MAX)
 		return hotspot_lost(w, r);
-	/* It will be interpreted when it is returned to: where it was is in its frame. */
+	/* The method will be interpreted when the callee returns to it; its frame has the original
+	 * address. */
 	if (pc == deopt && !w->pc_is_exact &&
 		!read_stack(w, w->sp + hotspot_half(h->blob, l->nmethod_original_pc), &pc))
 		return STACK_END_READ_ERROR;
@@ -417,7 +421,7 @@ static __always_inline enum stack_end hotspot_compiled(struct walk *w,
 	__u64 method = hotspot_word(h->blob, l->nmethod_method);
 	if (!w->pc_is_exact && pc == w->pc)
 		hotspot_begin_kept(w, l, h, blob, words);
-	/* A place is where its instruction ends. */
+	/* The address in a place is the end of its instruction. */
 	if (!is_native)
 		hotspot_find_scope(w, l, h, blob, pc - code + w->pc_is_exact);
 	enum stack_end end = hotspot_step_compiled(w, frame, (__u64)words * sizeof(__u64));
@@ -468,7 +472,8 @@ static __always_inline void hotspot_scope(
 	if (number && position >= h->bytecodes_bytes)
 		position = FRAME_POSITION_NONE;
 	hotspot_record_method(w, r, number, position);
-	/* An outer scope was written before its inner one, so the loop ends. */
+	/* An outer scope was written before its inner one, so its offset is smaller, and the loop
+	 * ends. */
 	if (around && around < scope) {
 		w->code.scope = around;
 		w->runtime.stage = RUNTIME_CODE;
@@ -511,7 +516,8 @@ static __always_inline enum stack_end hotspot_barrier(
 	return STACK_END_NONE;
 }
 
-/* Stubs of all kinds: some have a frame of known size, some a frame pointer, some no frame. */
+/* Goes from a stub to its caller. Some stubs have a frame of known size, some a frame pointer, some
+ * no frame. */
 static __always_inline enum stack_end hotspot_stub(
 	struct walk *w, const struct runtime_record *r, struct hotspot_scratch *h, __u64 blob)
 {
@@ -531,7 +537,7 @@ static __always_inline enum stack_end hotspot_stub(
 
 /* ---- */
 
-/* Records the frame at (pc, sp, fp), which lies in the code, and goes to its caller. */
+/* Records the frame at (pc, sp, fp), which lies in HotSpot's code, and goes to its caller. */
 __noinline int hotspot_frame(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -551,7 +557,7 @@ __noinline int hotspot_frame(__u32 zero)
 	if (words)
 		return hotspot_step_compiled(w, HOTSPOT_FRAME_WHOLE, (__u64)words * sizeof(__u64));
 	__u64 name = 0, blob = hotspot_blob(address);
-	/* A stub at the end of the heap may be shorter. */
+	/* A stub at the end of the heap may be shorter than an nmethod. */
 	if (!blob || (!read_user(h->blob, HOTSPOT_NMETHOD_BYTES, blob) &&
 			     !read_user(h->blob, HOTSPOT_BLOB_BYTES, blob)))
 		return hotspot_lost(w, r);

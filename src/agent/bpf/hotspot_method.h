@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hotspot_method: from a Method of HotSpot to its number, and its event: class and name, file, and
- * the table of lines, which lies behind the bytecodes.
+ * hotspot_method: finds the number of a Method of HotSpot, and sends its event: class and name,
+ * file, and the table of lines, which lies behind the bytecodes.
  */
 #pragma once
 
 #include "hotspot_process.h"
 
-#define HOTSPOT_HAS_LINES 1 /* of ConstMethod's flags */
+#define HOTSPOT_HAS_LINES 1 /* a flag of ConstMethod */
 #define HOTSPOT_CLASS_BYTES_MAX 191
 #define HOTSPOT_METHOD_BYTES_MAX 63
 
-/* Copies the text of the Symbol at `at` to data[where]: how many bytes, `max` (a constant below
- * 256) at most. */
+/* Copies the text of the Symbol at `at` to data[where], `max` bytes (a constant below 256) at most;
+ * returns how many. */
 static __always_inline __u32 hotspot_copy_symbol(
 	struct event_code *e, const struct hotspot_layout *l, __u64 at, __u32 where, __u32 max)
 {
@@ -78,8 +78,8 @@ static __always_inline void hotspot_tell(
 	code_end(w, r, e, number, at + bytes);
 }
 
-/* The number of the Method at `method`; a new one is sent with its name. 0: there is no Method. Its
- * bytecodes are in h->bytecodes. */
+/* The number of the Method at `method`; a new Method is sent with its name. 0: there is no Method.
+ * Sets h->bytecodes. */
 __noinline __u64 hotspot_method(__u64 method)
 {
 	struct walk *w = walk_here();
@@ -118,7 +118,8 @@ static __always_inline void hotspot_record_method(
 	struct walk *w, const struct runtime_record *r, __u64 number, __u64 position)
 {
 	struct hotspot_scratch *h = hotspot_scratch_here();
-	/* If its name was not sent, the frames are not kept, so that it is found again. */
+	/* If the Method could not be sent, the frames are not kept, so that it is found again and
+	 * sent later. */
 	if (h && h->kept.key && (!number || !code_is_told(number)))
 		h->kept.key = 0;
 	if (number)

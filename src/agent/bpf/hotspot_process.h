@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * hotspot_process: where the code of the Java virtual machine is in a process.
+ * hotspot_process: finds where the code of the Java virtual machine lies in a process.
  *
- * Its mappings are searched once for a library that holds HotSpot. The library's variables lead to
- * the code heaps and to the interpreter, which stay where they are: so they are kept, in
- * `hotspot_processes`. If a process has none, that is kept for a while too, and then the process is
- * searched again.
+ * The process' mappings are searched once for a library that contains HotSpot. The library's
+ * variables lead to the code heaps and to the interpreter, which never move, so their places are
+ * kept in `hotspot_processes`. If a process has no HotSpot, that is remembered for a while, too;
+ * then the process is searched again.
  */
 #pragma once
 
@@ -21,10 +21,10 @@
 struct hotspot_heap {
 	__u64 low;
 	__u64 high;
-	__u64 segments; /* its map: a byte each */
+	__u64 segments; /* its map of segments: a byte for each */
 };
 
-/* A process, and where its code is. */
+/* A process, and where its runtime's code lies. */
 struct hotspot_process {
 	__u64 key;
 	__u64 record; /* 1 + index of the runtime_record; 0: it has no HotSpot */
@@ -33,14 +33,15 @@ struct hotspot_process {
 	__u64 interpreter_from;
 	__u64 interpreter_bytes;
 	union {
-		__u64 call_stub_return; /* of HotSpot: the return address of the stub by which C++
+		__u64 call_stub_return; /* HotSpot: the return address in the stub by which C++
 					   calls Java */
-		__u64 v8_root;          /* of V8: the address of its root variable */
+		__u64 v8_root;          /* V8: the address of its root variable */
 	};
-	/* Where the address is to which a virtual thread's first frame returns, once there has been
-	 * such a thread; 0: not known. */
+	/* The address of the variable with the address to which a virtual thread's first frame
+	 * returns, once there has been such a thread; 0: not known. */
 	__u64 entry;
-	__u64 retry_ns; /* without HotSpot: when it is searched again, and how long the wait is */
+	__u64 retry_ns; /* without HotSpot: when the process is searched again, and how long the
+			   wait is */
 	__u64 wait_ns;
 	struct hotspot_heap heaps[HOTSPOT_HEAPS_MAX];
 	__u64 check; /* hash of all before: two CPUs may write at a time */
@@ -57,8 +58,8 @@ struct {
  * are kept, because finding the place and following its scopes costs ten reads and more. */
 #define HOTSPOT_KEPT_FRAMES_MAX 12
 struct hotspot_kept {
-	__u64 key;  /* of the process and the address; 0: nothing is kept */
-	__u64 blob; /* of the nmethod, which is the same while it has this number */
+	__u64 key;  /* hash of the process and the address; 0: nothing is kept */
+	__u64 blob; /* the nmethod, which is the same as long as it has this number */
 	__u32 compile_id;
 	__u32 frame_words;
 	__u64 count;
@@ -82,17 +83,18 @@ struct hotspot_scratch {
 	__u64 frame[HOTSPOT_BLOCK_WORDS];
 	struct hotspot_process process; /* of the sample */
 	__u64 root;
-	__u64 bytecodes; /* of the method asked for last: where they are, how many bytes */
+	__u64 bytecodes; /* bytecodes of the last method that was looked up: their address, and how
+			    many bytes */
 	__u64 bytecodes_bytes;
-	__u64 places; /* in a search for a place */
+	__u64 places; /* the search for a place */
 	__u32 place_from, place_to;
 	__u32 place_wanted, place_scope;
-	__u8 stream[32]; /* compressed numbers, and where the next is */
+	__u8 stream[32]; /* compressed numbers, and the position of the next one */
 	__u32 stream_at;
-	__u32 stream_base; /* 1: no bytes of zero */
-	struct hotspot_kept
-		kept;    /* the kept frames found, or those to be kept (its key is not 0) */
-	__u64 kept_from; /* how many user frames there were before it */
+	__u32 stream_base;        /* 1: the stream has no bytes of zero */
+	struct hotspot_kept kept; /* the kept frames that were found, or frames that are to be kept
+				     (then its key is not 0) */
+	__u64 kept_from;          /* how many user frames there were before it */
 };
 
 struct {
@@ -114,7 +116,7 @@ static __always_inline const struct runtime_record *hotspot_record(const struct 
 	return bpf_map_lookup_elem(&runtime_records, &index);
 }
 
-/* The word at an offset of what was read, 64, 32 and 16 bits of it. */
+/* These return 64, 32 or 16 bits at an offset of what was read. */
 static __always_inline __u64 hotspot_word(const __u64 *block, __u32 offset)
 {
 	return *(const volatile __u64 *)&block[offset / 8 & (HOTSPOT_BLOCK_WORDS - 1)];
@@ -154,7 +156,7 @@ static __always_inline int runtime_makes_code(const struct runtime_record *r)
 	return r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_V8 || r->kind == RUNTIME_BEAM;
 }
 
-/* 0: there is no record of such a runtime. */
+/* The hash of a runtime_record; 0: the record is of no such runtime. */
 static __always_inline __u64 hotspot_build(__u64 record)
 {
 	__u32 index = record - 1;
@@ -202,7 +204,7 @@ static __always_inline int hotspot_is_library(
 	return 1;
 }
 
-/* The mapping in slot `slot` of the leaf that was read. */
+/* Looks at the mapping in slot `slot` of the leaf that was read. */
 __noinline int hotspot_look_at_slot(__u32 slot)
 {
 	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
@@ -214,7 +216,8 @@ __noinline int hotspot_look_at_slot(__u32 slot)
 	       hotspot_is_library(s, h, (const struct vm_area_struct *)entry);
 }
 
-/* 1: found in this leaf; below 0: there is none at `address`. */
+/* Looks at a leaf's mappings. 1: the library was found in this leaf; below 0: there is no leaf at
+ * `address`. */
 __noinline int hotspot_look_at_leaf(__u64 address)
 {
 	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
@@ -223,7 +226,7 @@ __noinline int hotspot_look_at_leaf(__u64 address)
 	for (__u32 slot = 0; slot <= MAPLE_RANGE64_PIVOTS; slot++) {
 		if (hotspot_look_at_slot(slot))
 			return 1;
-		/* An unused pivot: the slot before it was the last. */
+		/* At an unused pivot the slot before it was the last. */
 		if (slot < MAPLE_RANGE64_PIVOTS && s->node[1 + slot] == 0 && slot > 0)
 			break;
 	}
@@ -243,7 +246,7 @@ static __always_inline int hotspot_search_tree(void)
 	return 0;
 }
 
-/* Before Linux 6.1 VMAs are in a list too. */
+/* Searches the library before Linux 6.1, where VMAs are in a list, too. */
 __noinline int hotspot_search_list(__u32 zero)
 {
 	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
@@ -308,8 +311,8 @@ __noinline int hotspot_read_process(__u32 index)
 	return count > 0;
 }
 
-/* Called when the runtime was found; `bytes` is ~0 if all memory without a file counts as its code.
- */
+/* To be called when the runtime was found; `bytes` is ~0 if all memory without a file counts as its
+ * code. */
 static __always_inline void code_walk_use(struct walk *w, __u64 record, __u64 from, __u64 bytes)
 {
 	struct bpf_counters *c = counters_here();
@@ -369,7 +372,7 @@ __noinline int hotspot_find(__u32 zero)
 	s->mm = w->mm;
 	int found = bpf_core_field_exists(struct mm_struct, mm_mt) ? hotspot_search_tree()
 								   : hotspot_search_list(0);
-	/* It will have set them soon. */
+	/* The virtual machine will set its variables soon. */
 	if (found && !hotspot_read_process((__u32)h->process.record - 1)) {
 		h->process.record = 0;
 		wait = HOTSPOT_WAIT_NS / 4;
@@ -386,8 +389,8 @@ __noinline int hotspot_find(__u32 zero)
 	return 0;
 }
 
-/* Called at a frame of V8 in a process that seemed to have no such runtime, since its file was not
- * known then. The next sample searches again. */
+/* To be called at a frame of V8 in a process that seemed to have no such runtime, since its file
+ * was not known at that time. The next sample searches again. */
 static __always_inline void code_find_again(const struct walk *w)
 {
 	__u64 key = hotspot_process_key(w);

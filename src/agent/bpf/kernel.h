@@ -6,8 +6,9 @@
  * mean nothing, and no vmlinux.h is needed to build. A structure that changed its shape has a
  * second form with a `___suffix`, which CO-RE ignores when it looks the name up.
  *
- * Not relocated, because they are ABI or hardware: struct x86_regs (struct pt_regs of x86-64, as
- * user space sees it in ptrace) and the context of a perf_event program.
+ * Some are not relocated, because they are fixed by the ABI or the hardware: struct x86_regs
+ * (struct pt_regs of x86-64, as user space sees it in ptrace) and the context of a perf_event
+ * program.
  */
 #pragma once
 
@@ -56,7 +57,7 @@ struct mm_struct {
 	 * seqcount"), with CONFIG_PER_VMA_LOCK. */
 	struct seqcount mm_lock_seq;
 	unsigned long start_code;
-	unsigned long start_stack; /* sp as execve gave it to the program */
+	unsigned long start_stack; /* sp as execve set it */
 	struct {
 		void *vdso;
 	} context;
@@ -106,8 +107,9 @@ struct vm_area_struct {
 struct signal_struct {
 	struct {
 		int counter;
-	} live;                   /* threads that have not begun to exit */
-	struct mm_struct *oom_mm; /* chosen by the OOM killer: the memory that it had then */
+	} live;                   /* number of threads that have not begun to exit */
+	struct mm_struct *oom_mm; /* set if the OOM killer has chosen the process: the memory that
+				     it had then */
 };
 
 /* Renamed in Linux 5.14 (commit 2f064a59a11f). */
@@ -125,7 +127,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	__u64 start_boottime;
-	__u64 self_exec_id; /* another one with each exec() */
+	__u64 self_exec_id; /* changes with each exec() */
 	struct signal_struct *signal;
 	struct {
 		unsigned long fsbase; /* arch/x86: the thread pointer */
@@ -140,7 +142,7 @@ struct task_struct {
  * reading a field is a load, and not a call (which costs as much as twenty loads).
  */
 #define TASK_IS_TYPED() bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_get_current_task_btf)
-/* For fields of current_task() and of structures that it points to; for no other pointer. */
+/* To be used only for fields of current_task() and of structures that it points to. */
 #define TASK_READ(task, field) (TASK_IS_TYPED() ? (task)->field : BPF_CORE_READ(task, field))
 #define TASK_READ_2(task, field, next) \
 	(TASK_IS_TYPED() ? (task)->field->next : BPF_CORE_READ(task, field, next))
@@ -193,13 +195,14 @@ struct bpf_perf_event_data {
 #define X86_VSYSCALL_BYTES 0x1000
 
 #define KERNEL_PF_KTHREAD 0x00200000 /* include/linux/sched.h; the same since 2.6.27 */
-/* The same since 4.14. Bits of __state; 0: it runs or could. */
+/* Bits of __state, the same since 4.14; 0: the thread runs or could run. */
 #define KERNEL_TASK_INTERRUPTIBLE 0x0001
 #define KERNEL_TASK_UNINTERRUPTIBLE 0x0002
 #define KERNEL_TASK_DEAD 0x0080
 #define KERNEL_TASK_WAKING 0x0200
-#define KERNEL_VM_EXEC 0x00000004     /* include/linux/mm.h */
-#define KERNEL_SB_KERNMOUNT (1 << 22) /* include/linux/fs.h: no file system of users */
+#define KERNEL_VM_EXEC 0x00000004 /* include/linux/mm.h */
+#define KERNEL_SB_KERNMOUNT \
+	(1 << 22) /* include/linux/fs.h: a file system that only the kernel mounts */
 #define KERNEL_PAGE_SHIFT 12
 
 /* Maple tree nodes, include/linux/maple_tree.h: 256 bytes, the type in bits 3 to 6 of the pointer

@@ -2,29 +2,29 @@
 /*
  * lua: the frames of Lua, 5.1 to 5.5.
  *
- * Nothing leads from a thread of the system to its lua_State. A native frame of the loop,
- * luaV_execute, has it in a register that its callees have saved, or on its stack. So registers and
- * the stack from the leaf to the end of that frame are searched for a word that points to one: its
- * type is right, it has begun and has not yielded, its innermost frame lies below the top of its
- * stack, and its protection (errorJmp) lies further up on the machine's stack. If there are
- * several, the one whose protection is furthest down runs: the others have resumed it. One that
- * yields is protected until its native frames have been left. While a stack is moved, its frames
- * point to the new one, or say how far from its beginning they are.
+ * Nothing leads from a thread of the system to its lua_State. A native frame of the interpreter's
+ * loop, luaV_execute, has it in a register that its callees have saved, or on its stack. So
+ * registers and the stack from the leaf to the end of that frame are searched for a word that
+ * points to one: its type is right, it has begun and has not yielded, its innermost frame lies
+ * below the top of its stack, and its protection (errorJmp) lies further up on the machine's stack.
+ * If there are several, the one whose protection is furthest down runs, and the others have resumed
+ * it. A state that yields is protected until its native frames have been left. While Lua moves a
+ * state's stack, its frames point to the new stack, or hold distances from its beginning.
  *
  * The state leads to its innermost CallInfo, and each to the one before. A run is what one native
- * frame of the loop executes: it ends at a frame that says so; to 5.1, where none does, at one of a
- * function in C. Functions in C have a CallInfo, too, but their native frames are shown in place of
- * it.
+ * frame of the loop executes: it ends at a frame with a flag for that; up to 5.1, which has no such
+ * flag, at a frame of a function in C. Functions in C have a CallInfo, too, but their native frames
+ * are shown instead.
  *
  * A coroutine is a state of its own. When its frames have ended, the walk looks for the state that
  * resumed it: in the same way, from the last native frame that it passed on, and not before it has
- * left the coroutine's protection, which lies below everything that resumed it. A coroutine that
- * has yielded, or has caught an error in a protected call, has fewer native frames than runs: the
- * rest of its frames is shown at the first native frame outside of it.
+ * left the coroutine's protection, below which nothing belongs to the state that resumed it. A
+ * coroutine that has yielded, or has caught an error in a protected call, has fewer native frames
+ * than runs: the rest of its frames is shown at the first native frame outside of it.
  *
- * To 5.1 and from 5.4 on the loop keeps its place in a register; the frame has it only where an
- * instruction may fail. So for the innermost function a register that points into its code comes
- * first.
+ * Up to 5.1 and from 5.4 on the loop keeps the current instruction's address in a register, and
+ * stores it in the frame only before instructions that may fail. So for the innermost function a
+ * register that points into its code is preferred.
  */
 #pragma once
 
@@ -32,12 +32,12 @@
 
 #define LUA_TYPE_THREAD 8
 #define LUA_TYPE_FUNCTION 6
-#define LUA_TYPE_MASK 0x3f /* without: may be collected */
-#define LUA_TYPE_AT 8      /* of a value, and of an object */
+#define LUA_TYPE_MASK 0x3f /* without the bit that says that the object may be collected */
+#define LUA_TYPE_AT 8      /* offset of the type in a value and in an object */
 #define LUA_FUNCTION_IS_C 10
 #define LUA_TEXT_DATA 24
 #define LUA_INSTR_BYTES 4
-/* A lua_State, as far as it is read. */
+/* The part of a lua_State that is read. */
 #define LUA_THREAD_BYTES 176
 #define LUA_THREAD_TOP 16
 #define LUA_THREAD_WORDS (LUA_THREAD_BYTES / 8)
@@ -49,15 +49,18 @@
 #define LUA_SEARCH_WORDS 16
 #define LUA_SEARCH_BEFORE 1024
 #define LUA_SEARCH_BYTES 16384
-#define LUA_SEARCH_NEAR 65536   /* no words that point into the machine's stack around it */
-#define LUA_STACK_MAX (1 << 30) /* bytes: a smaller value is a distance, and no address */
+#define LUA_SEARCH_NEAR \
+	65536 /* words that point into the machine's stack this near are no states */
+#define LUA_STACK_MAX (1 << 30) /* a smaller value is a distance in bytes, not an address */
 #define LUA_PROTECTED_MAX 8
-#define LUA_UNPROTECTED (~1ULL) /* where the main thread's protection is, if it has none */
-#define LUA_YIELDS 1            /* a state's status, set before its native frames are left */
+#define LUA_UNPROTECTED (~1ULL) /* stands for the main thread's protection, if it has none */
+#define LUA_YIELDS                                                                    \
+	1 /* the status of a state that yields, set before its native frames are left \
+	   */
 #define LUA_MAY_BE_LEFT 2
 #define LUA_SKIPPED_MAX 8
-/* From 5.4 on lines are stored as differences; LUA_MARK stands where a table has the whole
- * number: at least every LUA_MARKS_EVERY instructions. */
+/* From 5.4 on lines are stored as differences; LUA_MARK says that another table has the whole
+ * number, which is so at least every LUA_MARKS_EVERY instructions. */
 #define LUA_MARK (-128)
 #define LUA_MARKS_EVERY 128
 #define LUA_MARKS_LOOKED_AT 32
@@ -114,7 +117,7 @@ __noinline int lua_look_at(__u64 address, __u64 above)
 	return 0;
 }
 
-/* A search begins. */
+/* Begins a search. */
 static __always_inline void lua_forget(struct walk *w)
 {
 	w->runtime.frame = LUA_UNKNOWN;
@@ -122,7 +125,7 @@ static __always_inline void lua_forget(struct walk *w)
 	w->runtime.last_number = ~0ULL;
 }
 
-/* Where a state is searched for below the native frame that ends at w->sp. */
+/* Where the search for the state of the native frame that ends at w->sp begins. */
 static __always_inline __u64 lua_from(const struct walk *w)
 {
 	__u64 from = w->regs[SIGCONTEXT_SP];
@@ -149,7 +152,7 @@ static __always_inline int lua_take(struct walk *w, const struct lua_layout *l)
 	return 1;
 }
 
-/* A part of the search for the state of the native frame that ends at w->sp. */
+/* A step of the search for the state of the native frame that ends at w->sp. */
 static __always_inline void lua_search(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -182,7 +185,7 @@ static __always_inline void lua_search(
 
 /* ---- functions ---- */
 
-/* Where the text of a string is. From 5.5 on a long string has its address. */
+/* The address of a string's text. From 5.5 on a long string has a pointer to it. */
 static __always_inline __u64 lua_text(const struct lua_layout *l, __u64 string)
 {
 	__s8 length = 0;
@@ -201,7 +204,7 @@ static __always_inline void lua_tell(struct walk *w, const struct runtime_record
 	__u64 source = block_word(s->block, LUA_PROTO_WORDS, l->proto_source);
 	__u32 first = block_half(s->block, LUA_PROTO_WORDS, l->proto_first_line);
 	__u64 text = source ? lua_text(l, source) : 0;
-	__u8 kind = 0; /* '@': a file; '=': a name; else a text that was loaded */
+	__u8 kind = 0; /* '@': a file; '=': a name; else the loaded text itself */
 	if (source && !read_user(&kind, sizeof(kind), text)) {
 		code_drop();
 		return;
@@ -292,11 +295,11 @@ static __always_inline __u64 lua_next(
 	return next;
 }
 
-/* The function of the frame in s->code: its prototype. 0: it is in C. */
+/* The prototype of the function of the frame in s->code. 0: the function is in C. */
 static __always_inline __u64 lua_function(
 	const struct walk *w, const struct lua_layout *l, const struct runtime_scratch *s)
 {
-	__u64 value[2] = { 0 }; /* the object, its type */
+	__u64 value[2] = { 0 }; /* the object and its type */
 	__u64 at = block_word(s->code, LUA_FRAME_WORDS, l->frame_function);
 	__u8 is_c = 0;
 	if (at < LUA_STACK_MAX) /* the stack is being moved */
@@ -310,7 +313,7 @@ static __always_inline __u64 lua_function(
 
 /* ---- frames ---- */
 
-/* Has the walk left the state of these frames, by its place on the machine's stack?
+/* Has the walk left the state of these frames? The walk's place on the machine's stack shows it.
  * LUA_MAY_BE_LEFT: that place does not show it. */
 static __always_inline int lua_is_left(const struct walk *w, const struct lua_layout *l)
 {
@@ -413,7 +416,7 @@ static __always_inline void lua_frame(
 		lua_end_run(w);
 }
 
-/* Only frames of functions in C remain: no frame is missing. */
+/* To be called at the end: if only frames of functions in C remain, no frame is missing. */
 static __always_inline void lua_finish(
 	struct walk *w, const struct lua_layout *l, struct runtime_scratch *s)
 {

@@ -5,9 +5,9 @@
  * Its interpreter, and the machine code that it makes of traces, run in a frame on the machine's
  * stack (C frame) whose layout is fixed: it has the lua_State, the instruction of a call, the
  * previous C frame of the same state, the caller's registers, and the return address. The state
- * points to its innermost C frame. So the C frame is the first place from the stack pointer on that
- * has a state which points to it. Nothing else is needed of the process, and traces, which have
- * frames of any size below the C frame, need no table.
+ * points to its innermost C frame. So the C frame is the first place from the stack pointer on
+ * which has a state that points to this place. Nothing else of the process is needed; nor do
+ * traces, which have frames of any size below the C frame, need a table.
  *
  * The state's own stack has a slot for the function and one for how it was called before the
  * variables of each call. A run is what one C frame executes: it ends at a function that C code has
@@ -35,7 +35,8 @@
 #define LUAJIT_GLOBAL_CURRENT 344
 #define LUAJIT_GLOBAL_WORDS 6
 /* a C frame */
-#define LUAJIT_CFRAME_RESULTS 8 /* i32; below 0: that of a protected call of C code */
+#define LUAJIT_CFRAME_RESULTS \
+	8 /* i32; below 0: the C frame is that of a protected call of C code */
 #define LUAJIT_CFRAME_STATE 16
 #define LUAJIT_CFRAME_PC 24
 #define LUAJIT_CFRAME_BEFORE 32
@@ -55,7 +56,7 @@
 #define LUAJIT_PROTO_LINES_COUNT 76
 #define LUAJIT_PROTO_LINES 80
 #define LUAJIT_TEXT_DATA 24
-/* How a function was called: the low bits of the second slot. */
+/* The low bits of the second slot say how a function was called. */
 #define LUAJIT_CALL_LUA 0
 #define LUAJIT_CALL_C 1
 #define LUAJIT_CALL_CONTINUED 2
@@ -65,13 +66,14 @@
 /* Registers of the interpreter, as in a signal frame. */
 #define LUAJIT_REGISTER_BASE 12 /* rdx */
 #define LUAJIT_REGISTER_PC 11   /* rbx */
-/* Words of the stack that are searched for a C frame: in a step, in all. */
+/* How many words of the stack a step searches for a C frame, and how many steps there are. */
 #define LUAJIT_SEARCH_WORDS 16
 #define LUAJIT_SEARCH_STEPS 12
 
-/* In w->runtime: `root` is the C frame that is shown (0: not found yet); `owner` its state; `frame`
- * the next function's second slot; `last_code` its next instruction; `looks` the next C frame of
- * this state; `look` how many steps were searched; `last_number` where nothing was found. */
+/* In w->runtime: `root` is the C frame whose functions are shown (0: not found yet); `owner` its
+ * state; `frame` the next function's second slot; `last_code` that function's next instruction;
+ * `looks` the next C frame of this state; `look` the number of search steps so far; `last_number`
+ * the sp where nothing was found. */
 
 static __always_inline int luajit_is_at(__u64 word)
 {
@@ -97,7 +99,7 @@ static __always_inline __u64 luajit_function(__u64 frame)
 	return value & LUAJIT_VALUE_MASK;
 }
 
-/* Where the trace that runs was entered; 0: none runs. */
+/* The base of the function from which the running trace was entered; 0: no trace runs. */
 static __always_inline __u64 luajit_trace_base(struct walk *w, struct runtime_scratch *s)
 {
 	__u64 global = block_word(s->code, LUAJIT_STATE_WORDS, LUAJIT_STATE_GLOBAL);
@@ -118,7 +120,7 @@ static __always_inline int luajit_is_base(const struct runtime_scratch *s, __u64
 	       runtime_word(base - 16) >> 47 == LUAJIT_VALUE_FUNCTION;
 }
 
-/* The innermost frame of the state in s->code. */
+/* Begins with the innermost frame of the state in s->code. */
 static __always_inline void luajit_begin(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 cframe)
 {
@@ -168,7 +170,7 @@ static __always_inline void luajit_leave(struct walk *w)
 	w->regs_are_kept = 0;
 }
 
-/* A part of the search for the C frame of the code that the walk has reached. */
+/* A step of the search for the C frame of the code that the walk has reached. */
 static __always_inline void luajit_search(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -247,7 +249,7 @@ static __always_inline __u64 luajit_line(const struct runtime_scratch *s, __u64 
 	return line && line < FRAME_POSITION_NONE ? line : FRAME_POSITION_NONE;
 }
 
-/* Records the function, if it is one in Lua. 0: it cannot be read. */
+/* Records the function, if it is written in Lua. 0: it cannot be read. */
 static __always_inline int luajit_record(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 function)
 {
@@ -291,7 +293,8 @@ static __always_inline void luajit_frame(
 		return;
 	}
 	__u64 call = slot[1], kind = call & LUAJIT_CALL_MASK;
-	if (kind == LUAJIT_CALL_VARARG) { /* the same function below: how that one was called */
+	if (kind == LUAJIT_CALL_VARARG) { /* the same function is below, where its slot says how it
+					     was called */
 		frame -= call & ~LUAJIT_CALL_BITS;
 		call = runtime_word(frame);
 		kind = call & LUAJIT_CALL_MASK;

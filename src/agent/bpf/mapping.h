@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * mapping: from an address to the executable mapping it lies in, its file and its unwind table.
+ * mapping: finds the executable mapping that an address lies in, its file and its unwind table.
  *
  * The result is kept on this CPU, for the next sample too (Linux 6.13, mm_lock_seq): a search in
  * the tree and for the file costs as much as ten frames. Only what changes together with the
@@ -22,8 +22,8 @@ static __always_inline void mapping_use_slot(struct mapping *m, struct file_slot
 	slot->hits++;
 }
 
-/* The slot of a file; NULL: user space has not published it, or only another file that had the same
- * inode number before. `key` is without a generation. */
+/* Finds the slot of a file. NULL: user space has not published it, or has published only an earlier
+ * file with the same inode number. `key` has no generation. */
 static __always_inline struct file_slot *file_slot_find(
 	const struct file_key *key, __u32 generation, __u32 *out_index)
 {
@@ -81,7 +81,7 @@ static __always_inline void mapping_bind(struct walk *w, struct vma_search *s, s
 	mapping_use_slot(m, slot);
 }
 
-/* For a mapping that an earlier sample found, in a mm that has not changed since: is its file still
+/* Is the file of a mapping, which an earlier sample found in a mm that has not changed since, still
  * known, and the same? The inode exists as long as the mapping does. */
 static __always_inline int mapping_renew(struct walk *w, struct mapping *m)
 {

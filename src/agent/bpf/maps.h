@@ -25,7 +25,7 @@ struct slab {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, 1); /* by the budget, before loading */
+	__uint(max_entries, 1); /* set by the memory budget before loading */
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 	__array(values, struct slab);
@@ -67,7 +67,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 256 * 1024); /* by CPUs and frequency, before loading */
+	__uint(max_entries, 256 * 1024); /* set by CPUs and frequency before loading */
 } events SEC(".maps");
 
 struct {
@@ -86,24 +86,25 @@ struct {
 	__type(value, __u64);
 } seen_hashes SEC(".maps");
 
-/* Functions of runtimes that were told: a slot holds the marks of the last two, 32 bits each.
- * Shared by all CPUs without a lock: a lost race tells one twice. */
+/* Functions of runtimes that were sent: a slot holds the marks of the last two, 32 bits each. All
+ * CPUs share it without a lock: after a lost race a function is sent twice. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* by the frequency, before loading, where runtimes are walked */
+	__uint(max_entries, 1); /* if runtimes are walked, set by the frequency before loading */
 	__type(key, __u32);
 	__type(value, __u64);
 } codes_told SEC(".maps");
 
-/* By thread: when it left its CPU. Only threads that were sampled then are here. */
+/* By thread: when it left its CPU. Only threads that were sampled when they left are here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1); /* OFF_CPU_THREADS_MAX before loading, where it is asked for */
+	__uint(max_entries, 1); /* set to OFF_CPU_THREADS_MAX before loading if threads off their
+				   CPUs are sampled */
 	__type(key, __u32);
 	__type(value, __u64);
 } off_cpu SEC(".maps");
 
-/* What is known of the mapping that an address lies in. */
+/* What is known about the mapping that an address lies in. */
 enum mapping_kind {
 	MAPPING_ANONYMOUS = 0, /* JIT code: frame pointers */
 	MAPPING_FILE = 1,
@@ -114,23 +115,23 @@ enum mapping_kind {
 struct mapping {
 	__u64 start;
 	__u64 end;
-	__u64 offset; /* of `start` in the file */
+	__u64 offset; /* file offset of `start` */
 	__u32 file_id;
 	__u32 page_base;
 	__u32 page_count;
 	__u32 first_page;
-	__u32 kind;          /* enum mapping_kind */
-	__u32 slot;          /* MAPPING_FILE: its index in file_slots */
-	__u32 sample;        /* the sample that looked at slot and inode last */
-	__u32 runtime;       /* 1 + index of the runtime_record; 0: it holds no runtime */
-	__u64 inode;         /* MAPPING_FILE: its struct inode */
-	__u64 is_memory;     /* MAPPING_FILE: no file system of users has it */
+	__u32 kind;      /* enum mapping_kind */
+	__u32 slot;      /* MAPPING_FILE: its index in file_slots */
+	__u32 sample;    /* the last sample that checked slot and inode */
+	__u32 runtime;   /* 1 + index of the runtime_record; 0: it holds no runtime */
+	__u64 inode;     /* MAPPING_FILE: its struct inode */
+	__u64 is_memory; /* MAPPING_FILE: the file is in the kernel's own memory (a memfd), in no
+			    mounted file system */
 	struct file_key key; /* as in the slot */
 };
 
-/* The process that has these mappings, and its state: while no field changes, they are as they
- * were. The mm alone does not say it: the same address may be that of another process' mm by now.
- */
+/* The process that has these mappings, and the state of its mappings: they are valid as long as no
+ * field has changed. The mm's address alone does not tell: by now it may be another process' mm. */
 struct mapping_owner {
 	__u64 mm;
 	__u64 process_start_ns;
@@ -152,56 +153,63 @@ struct mapping_owner {
 #define SIGCONTEXT_SP 15
 #define SIGCONTEXT_IP 16
 
-#define WINDOW_NONE 1 /* not aligned: no word's address */
+#define WINDOW_NONE 1 /* no word has this address, which is not aligned */
 
-/* Whose frame is next. */
+/* What the next step looks for. */
 enum runtime_stage {
-	RUNTIME_NATIVE = 0, /* a native one */
-	RUNTIME_LOOK = 1,   /* none: the runtime looks for the native frame of its next run */
-	RUNTIME_FRAMES = 2, /* the runtime's */
-	RUNTIME_ENTER = 3,  /* none: the runtime was met, and is asked for this thread */
-	RUNTIME_FIND = 4,   /* none: memory without a file was met; whose code is it? */
-	RUNTIME_CODE = 5,   /* of code that a runtime has made */
-	RUNTIME_LEAVE = 6,  /* none: is that memory code of Ruby, which is left for its caller? */
+	RUNTIME_NATIVE = 0, /* a native frame */
+	RUNTIME_LOOK =
+		1, /* no frame: the runtime looks for the native frame that executes its next run */
+	RUNTIME_FRAMES = 2, /* a frame of the runtime */
+	RUNTIME_ENTER =
+		3, /* no frame: a runtime was met, and its state of this thread is looked for */
+	RUNTIME_FIND = 4, /* no frame: memory without a file was met, and the runtime whose code it
+			     is is looked for */
+	RUNTIME_CODE = 5, /* a frame of code that a runtime has generated */
+	RUNTIME_LEAVE =
+		6, /* no frame: if that memory is code of Ruby, the walk goes to its caller */
 };
 
 /* The runtime whose code lies in memory without a file. */
 struct code_walk {
-	__u32 record; /* 1 + its index in runtime_records; 0: there is none, or it was not asked for
-		       */
-	__u16 is_asked;   /* it was looked for in this sample */
+	__u32 record;   /* 1 + its index in runtime_records; 0: there is none, or it was not looked
+			 * for yet
+			 */
+	__u16 is_asked; /* it was looked for in this sample */
 	__u16 is_no_ruby; /* memory without a file was found not to be Ruby's */
-	__u64 from;       /* where its code is */
+	__u64 from;       /* where its code lies */
 	__u64 bytes;
-	/* The innermost function that was inlined into the last one met and is not recorded yet, by
-	 * its place in `scopes`; 0: there is none. */
+	/* The next function to record of those inlined into the compiled function that was met
+	 * last: its offset in `scopes`; 0: there is none. */
 	__u32 scope;
-	__u32 is_anywhere; /* all memory without a file is taken for its code (V8) */
+	__u32 is_anywhere; /* all memory without a file counts as its code (V8) */
 	__u64 scopes;
 	__u64 metadata;
 	__u64 root;   /* address of its root variable; 0: not known (V8) */
 	__u64 native; /* the frame in a file that the runtime is asked about; 0: in no file */
-	/* 1 + the user frames that there were when code of Ruby's was left, and their hash; 0: it
-	 * was not. */
+	/* 1 + the number of user frames, and their hash, when the walk left code of Ruby; 0: it has
+	 * left none. */
 	__u64 left;
 	__u64 left_hash;
-	__u32 is_trace;    /* what was met is code of LuaJIT's, not its interpreter */
+	__u32 is_trace;    /* the code that was met is a trace of LuaJIT, not its interpreter */
 	__u32 is_no_trace; /* memory without a file was found not to be LuaJIT's */
-	__u32 is_in_beam;  /* the walk is on the stack of an Erlang process, its frame recorded */
-	__u32 is_no_beam;  /* whose that is was not found */
+	__u32 is_in_beam;  /* the walk is on the stack of an Erlang process, whose frame it has
+			      recorded */
+	__u32 is_no_beam;  /* the process that the stack belongs to was not found */
 };
 
-/* The language runtime of this stack. A stack that meets several shows the frames of the first. */
+/* The language runtime of this stack. If a stack has several runtimes, it shows the frames of the
+ * first one met. */
 struct runtime_walk {
 	__u32 record;     /* 1 + its index in runtime_records; 0: none was met */
 	__u32 stage;      /* enum runtime_stage */
-	__u32 code_bytes; /* told by this sample */
+	__u32 code_bytes; /* bytes of functions that this sample has sent */
 	__u32 count;      /* frames recorded */
 	__u64 root;       /* address of its root variable */
-	__u64 frame;      /* the next of its frames; 0: there are no more */
-	__u64 owner;      /* lies on the stack of the native frame that runs it */
-	__u64 look;       /* where looking has come to */
-	__u64 looks;      /* frames that were looked at for it */
+	__u64 frame;      /* the next frame of the runtime; 0: there are no more */
+	__u64 owner;      /* an address on the stack of the native frame that executes `frame` */
+	__u64 look;       /* how far the search has come */
+	__u64 looks;      /* frames that the search has looked at */
 	__u64 last_code;  /* address and number of the function recorded last */
 	__u64 last_number;
 };
@@ -213,31 +221,34 @@ struct walk {
 	__u64 fp;
 	__u64 mm;
 	__u64 vdso;        /* where the vDSO is mapped; 0: nowhere */
-	__u64 stack_start; /* sp as execve left it */
+	__u64 stack_start; /* sp as execve set it */
 	__u64 hash;
 	__u32 kernel_count;
 	__u32 user_count;
 	__u32 pc_is_exact; /* pc was interrupted here: no return address, look up pc, not pc - 1 */
 	__u32 pc_is_guess; /* pc comes from a frame pointer: it must lie in executable memory */
 	__u32 compat;      /* a 32-bit process */
-	__u32 in_exec;     /* in execve(), by the saved registers */
-	__u32 is_new;      /* has not left clone() yet, with a stack of its own: nothing is on it */
+	__u32 in_exec;     /* the saved registers show that the thread is in execve() */
+	__u32 is_new; /* a thread that has not left clone() yet, and has a stack of its own with
+			 nothing on it */
 	__u32 mapping_last;
 	__u32 mapping_next;
-	__u32 sample; /* number of this one */
+	__u32 sample; /* number of this sample */
 	__u32 busy;
 	__u32 bx_is_known;
-	__u32 may_be_new;     /* as is_new, if nothing else can be made of the stack */
-	__u64 stacks_paid_ns; /* config.stack_interval_ns for each stack that was sent */
+	__u32 may_be_new;     /* counts as is_new if the stack cannot be walked in another way */
+	__u64 stacks_paid_ns; /* the sum of config.stack_interval_ns over the stacks that were sent
+			       */
 	__u64 bx;             /* rbx of this frame, if known */
-	/* The callee was the interrupted frame and had put nothing on the stack: assembly calls its
-	 * own helpers so, and finds its frame by a register that they leave alone (OpenSSL's
-	 * AES-GCM). */
+	/* The callee was the interrupted frame and had pushed nothing on the stack, so this frame
+	 * has the interrupted registers. Some assembly calls its own helpers in this way, and finds
+	 * its frame by a register that they do not change (OpenSSL's AES-GCM). */
 	__u64 regs_are_kept;
-	__u64 go_g; /* r14 of the interrupted frame: in Go's code its g */
-	/* Of the frame that was interrupted (while pc_is_exact), in the order of a signal frame. */
+	__u64 go_g; /* r14 of the interrupted frame, which is g in Go's code */
+	/* Registers of the interrupted frame (valid while pc_is_exact), in the order of a signal
+	 * frame. */
 	__u64 regs[SIGCONTEXT_REGS];
-	struct mapping_owner owner; /* of the mappings */
+	struct mapping_owner owner; /* owner of the mappings */
 	struct mapping mappings[MAPPING_CACHE_SIZE];
 	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
 	__u64 window[STACK_WINDOW_WORDS];
@@ -255,8 +266,8 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-/* The stack that a CPU is about to send. Several CPUs share one where there are many: a copy is
- * rare and large, and takes some microseconds. */
+/* The stack that a CPU is about to send. On hosts with many CPUs several of them share one: a copy
+ * is rare and large, and takes some microseconds. */
 struct stack_copy {
 	__u64 users; /* CPUs inside or trying to enter; one that counts 1 owns the copy */
 	struct event_stack event;
@@ -264,7 +275,7 @@ struct stack_copy {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1); /* by the number of CPUs, before loading */
+	__uint(max_entries, 1); /* set by the number of CPUs before loading */
 	__type(key, __u32);
 	__type(value, struct stack_copy);
 } stack_copies SEC(".maps");
@@ -293,9 +304,10 @@ static __always_inline int read_user(void *out, __u32 bytes, __u64 address)
 	return bpf_probe_read_user(out, bytes, (const void *)address) == 0;
 }
 
-/* A word of the user's stack; 0 when it cannot be read. One read of user memory costs as much as
- * all the rest of a step (33 ns of 60), and frames lie close together, so the aligned block around
- * the word is read: never across a page, so it is there if the word is. */
+/* Reads a word of the user's stack; returns 0 if it cannot be read. One read of user memory costs
+ * as much as all the rest of a step (33 ns of 60), and frames lie close together, so the aligned
+ * block around the word is read. A block never crosses a page, so it can be read if the word
+ * can. */
 static __always_inline int read_stack(struct walk *w, __u64 at, __u64 *out)
 {
 	if (at & (sizeof(__u64) - 1)) /* the stack is not aligned */
@@ -324,7 +336,7 @@ static __always_inline struct bpf_counters *counters_here(void)
 	return bpf_map_lookup_elem(&counters, &zero);
 }
 
-/* Wake the reader only when the ring fills faster than its timer empties it. */
+/* Wakes the reader only if the ring fills faster than the reader's timer empties it. */
 static __always_inline __u64 ring_flags(void)
 {
 	return bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) > config.wake_bytes
@@ -340,8 +352,8 @@ static __always_inline struct stack_copy *stack_copy_here(void)
 	return bpf_map_lookup_elem(&stack_copies, &i);
 }
 
-/* 1: it is this CPU's until stack_copy_leave(). Linux 5.10 has no atomic exchange: two CPUs that
- * come at the same time may both fail to enter. */
+/* 1: this CPU owns the copy until stack_copy_leave(). Linux 5.10 has no atomic exchange, so two
+ * CPUs that come at the same time may both fail to enter. */
 static __always_inline int stack_copy_enter(struct stack_copy *copy)
 {
 	(void)__sync_fetch_and_add(&copy->users, 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * offcpu: where threads leave their CPU, and for how long.
+ * offcpu: samples threads when they leave their CPU, and measures for how long.
  *
  * The scheduler's tracepoint runs in the thread that leaves, with interrupts off: its memory can be
  * read, and no timer's sample can come in between. The sample is sent at once, and the map
@@ -14,8 +14,8 @@
 
 #include "maps.h"
 
-/* Another CPU may wake the thread while it is leaving: then its state says that it can run, which
- * is true. */
+/* Another CPU may wake the thread while it is leaving; then its state already says that it can run,
+ * which is right. */
 static __always_inline enum thread_state off_cpu_state(__u64 kernel_state, int is_preempted)
 {
 	if (is_preempted || kernel_state == 0 || (kernel_state & KERNEL_TASK_WAKING))
@@ -44,7 +44,7 @@ static __always_inline int off_cpu_is_chosen(struct task_struct *task, __u64 ker
 	       !(BPF_CORE_READ(task, flags) & KERNEL_PF_KTHREAD);
 }
 
-/* `task` is about to run. */
+/* To be called when `task` is about to run. */
 static __always_inline void off_cpu_resume(struct task_struct *task, struct bpf_counters *c)
 {
 	struct event_resume e = { .type = EVENT_RESUME };

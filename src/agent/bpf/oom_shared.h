@@ -4,16 +4,16 @@
  * victim, counters.
  *
  * A victim is a process that the kernel kills because memory has run out. Its events: OOM_BEGIN, an
- * OOM_BUCKET for each place of its program that has allocated, OOM_END. When the walk was not
- * finished before its last thread ended there is no OOM_END.
+ * OOM_BUCKET for each place of its program that has allocated, OOM_END. If the victim's last thread
+ * ended before the walk was finished, there is no OOM_END.
  */
 #pragma once
 
 #include "shared.h"
 
-/* Executables that are known at a time, by the kernel's key (Go programs only). */
+/* How many executables (of Go programs) may be known at a time, by the kernel's key. */
 #define OOM_PROGRAMS_MAX 4096
-/* Victims whose walk may be under way at a time. */
+/* How many victims' walks may be under way at a time. */
 #define OOM_VICTIMS_MAX 256
 /* Buckets of one victim; if there are more, the oldest are left out. */
 #define OOM_BUCKETS_MAX 65536
@@ -26,7 +26,7 @@
 #define OOM_GO_STACK_MAX 1024
 /* Bytes of events that wait for the reader. */
 #define OOM_RING_BYTES (16u << 20)
-/* Bytes of these that buckets may not use: for the beginnings and ends of walks. */
+/* Bytes of the ring that buckets may not use: they are for the beginnings and ends of walks. */
 #define OOM_RING_BYTES_KEPT (64u << 10)
 
 /* A Go program, by {inode, device, 0} of its file. */
@@ -38,9 +38,9 @@ struct oom_program {
 	__u64 code_offset;
 	__u64 code_vaddr;
 	__u64 buckets; /* address of runtime.mbuckets in the file; 0: not known */
-	__u64 rate;    /* of runtime.MemProfileRate; 0: not known */
+	__u64 rate;    /* address of runtime.MemProfileRate; 0: not known */
 	__u32 generation;
-	__u32 id; /* user space's own */
+	__u32 id; /* a number of user space */
 };
 
 enum oom_event_type { OOM_BEGIN = 1, OOM_BUCKET = 2, OOM_END = 3 };
@@ -50,19 +50,20 @@ struct oom_header {
 	__u16 type;
 	__u16 stack_count; /* OOM_BUCKET */
 	__u32 pid;
-	__u64 process_start_ns; /* with pid, which victim */
+	__u64 process_start_ns; /* with pid it identifies the victim */
 };
 
 struct oom_begin {
 	struct oom_header o;
-	struct event_header h; /* of the thread that came first */
+	struct event_header h; /* the thread that came first */
 	__u64 bias;            /* address in memory - address in the file */
 	__u64 rate;            /* bytes between samples, as the program has it; 0: not known */
 	__u32 program;
 	__u32 pad;
 };
 
-/* Sums of all cycles of the collector, also of cycles that it has not published. */
+/* The values are sums over all cycles of the garbage collector, including cycles that it has not
+ * published yet. */
 struct oom_bucket {
 	struct oom_header o;
 	__u64 allocs;
@@ -73,7 +74,7 @@ struct oom_bucket {
 };
 
 enum oom_reason {
-	OOM_WHOLE = 1,   /* the list has come to its end */
+	OOM_WHOLE = 1,   /* the whole list was read */
 	OOM_CUT = 2,     /* OOM_BUCKETS_MAX */
 	OOM_DAMAGED = 3, /* memory is missing (swapped out, or freed already), or is no list */
 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * perl: the frames of Perl, 5.28 to 5.44, built with threads, as distributions do.
+ * perl: the frames of Perl, 5.28 to 5.44, built with threads, as distributions build it.
  *
- * Each thread's interpreter leads to its innermost PERL_SI, a stack of contexts, and each of these
- * to the one before: sort, DESTROY and such have one of their own. A context of a subroutine has
- * its CV, and the COP (file and line) at which it was called. So a frame is a CV with the COP of
- * the context above it, and the innermost one is at PL_curcop.
+ * Each thread's interpreter leads to its innermost PERL_SI, a stack of contexts, and each PERL_SI
+ * to the one before: sort, DESTROY and the like have a PERL_SI of their own. A context of a
+ * subroutine has its CV, and the COP (file and line) at which it was called. So a frame is a CV
+ * with the COP of the context above it; the innermost frame's COP is PL_curcop.
  *
  * A run is what one native frame of Perl_runops_standard executes: it ends at a subroutine that
  * returns to no operation (retop), or where a PERL_SI ends. An eval that begins a loop of its own
@@ -20,14 +20,14 @@
 #define PERL_SI_WORDS (PERL_SI_BYTES / 8)
 #define PERL_SI_CONTEXTS 8
 #define PERL_SI_PREVIOUS 16
-#define PERL_SI_INDEX 32 /* i32, of the innermost; below 0: there is none */
+#define PERL_SI_INDEX 32 /* i32: index of the innermost context; below 0: there is none */
 #define PERL_SI_SORT 3
 /* struct context */
-#define PERL_CONTEXT_BYTES 96 /* which are read; to 5.30 there are no more */
+#define PERL_CONTEXT_BYTES 96 /* bytes that are read; up to 5.30 a context has no more */
 #define PERL_CONTEXT_WORDS (PERL_CONTEXT_BYTES / 8)
 #define PERL_CONTEXT_COP 16
 #define PERL_CONTEXT_RETURN 48
-#define PERL_CONTEXT_EVAL_CV 16 /* from the CV of a subroutine on */
+#define PERL_CONTEXT_EVAL_CV 16 /* where an eval's CV is, from where a subroutine's CV is */
 #define PERL_TYPE_MASK 15
 #define PERL_TYPE_SUB 9
 #define PERL_TYPE_FORMAT 10
@@ -68,7 +68,7 @@ static __always_inline __u32 perl_copy_hek(struct event_code *e, __u32 at, __u64
 	return code_copy(e, at, hek + PERL_HEK_KEY, (__u32)length, max);
 }
 
-/* A package's name: a HEK, or one in a list of them. */
+/* The name of a package: a HEK, or the first in a list of HEKs. */
 static __always_inline __u64 perl_stash_name(const struct perl_layout *l, __u64 stash)
 {
 	__u64 body = stash ? runtime_word(stash) : 0;
@@ -133,7 +133,8 @@ static __always_inline void perl_record(struct walk *w, const struct runtime_rec
 				number, block_word(s->block, PERL_CV_WORDS, PERL_CV_START));
 			number = hash_mix(number, block_word(s->block, PERL_CV_WORDS, PERL_CV_GV));
 			w->runtime.last_code = cv;
-		} else { /* texts that are evaluated one after another may have one CV: "(eval 7)"
+		} else { /* texts that are evaluated one after another may have the same CV: "(eval
+			  * 7)"
 			  */
 			__u64 file = cop ? runtime_word(cop + PERL_COP_FILE) : 0;
 			number = hash_mix(number, file ? runtime_word(file + 0) : 0);
@@ -167,7 +168,7 @@ static __always_inline int perl_leave_stack(struct walk *w, struct runtime_scrat
 	return is_left;
 }
 
-/* The next context of the run. 1: the search goes on. */
+/* Looks at the next context of the run. 1: the search goes on. */
 static __always_inline int perl_context(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 contexts, __s32 index)
 {
@@ -184,7 +185,7 @@ static __always_inline int perl_context(struct walk *w, const struct runtime_rec
 		return 1;
 	__u64 cv = block_word(
 		s->code, PERL_CONTEXT_WORDS, l->context_cv + (is_text ? PERL_CONTEXT_EVAL_CV : 0));
-	if (!cv && !is_text) /* it is being entered or left */
+	if (!cv && !is_text) /* the subroutine is being entered or left */
 		return 1;
 	perl_record(w, r, s, cv, is_text ? RUNTIME_FORM_EVAL : RUNTIME_FORM_NAMED);
 	w->runtime.look = block_word(s->code, PERL_CONTEXT_WORDS, PERL_CONTEXT_COP);
@@ -193,8 +194,8 @@ static __always_inline int perl_context(struct walk *w, const struct runtime_rec
 	return 0;
 }
 
-/* Below a run that C code has begun so that it can catch an error, as with BEGIN blocks, is an eval
- * that returns nowhere: nothing else runs it. */
+/* If C code begins a run so that it can catch an error, as for BEGIN blocks, an eval that returns
+ * nowhere is below the run, and belongs to it. */
 static __always_inline __s32 perl_skip_catch(
 	const struct runtime_record *r, struct runtime_scratch *s, __u64 contexts, __s32 index)
 {
@@ -239,7 +240,7 @@ static __always_inline void perl_frame(
 		w->runtime.stage |= more ? RUNTIME_FRAMES : RUNTIME_NATIVE;
 		return;
 	}
-	/* The frame that was recorded may have used the block. */
+	/* Recording the frame may have used the block. */
 	if (!read_user(s->block, PERL_SI_BYTES, stack))
 		return;
 	if (perl_leave_stack(w, s))
@@ -256,7 +257,7 @@ static __always_inline void perl_begin(
 	__u64 interpreter = 0;
 	if (l->thread_at)
 		interpreter = runtime_word(BPF_CORE_READ(task, thread.fsbase) - l->thread_at);
-	else if (w->event.h.tid == w->event.h.pid) /* other threads may have others */
+	else if (w->event.h.tid == w->event.h.pid) /* other threads may have another interpreter */
 		interpreter = runtime_word(w->runtime.root);
 	__u64 stack = interpreter ? runtime_word(interpreter + l->interp_stack) : 0;
 	if (!stack || !read_user(s->block, PERL_SI_BYTES, stack))

@@ -3,13 +3,13 @@
  * php: the frames of PHP, 7.4 to 8.4.
  *
  * executor_globals is at a fixed distance from the code; in a build with threads it is in memory
- * that a thread-local variable points to. It has the innermost zend_execute_data; each leads to the
- * one before. A run is what one native frame of execute_ex executes: functions of PHP up to the one
- * with CALL_TOP. Functions of the engine and of extensions have a zend_execute_data, too: they are
- * shown at their caller, and their native frames are kept.
+ * that a thread-local variable points to. It has the innermost zend_execute_data; each one leads to
+ * its caller's. A run is what one native frame of execute_ex executes: functions of PHP up to the
+ * one with CALL_TOP. Functions of the engine and of extensions have a zend_execute_data, too: they
+ * are not shown themselves, but their native frames are kept, at their caller.
  *
- * The line is that of the instruction. execute_ex keeps its address in r15; it stores it in the
- * frame only before calls that may need it.
+ * The line is that of the current instruction. execute_ex keeps the instruction's address in r15,
+ * and stores it in the frame only before calls that may need it.
  */
 #pragma once
 
@@ -86,13 +86,13 @@ static __always_inline void php_tell(struct walk *w, const struct runtime_record
 	code_end(w, r, e, number, at);
 }
 
-/* Reads the function at `function` to s->code: its number. 0: it cannot be read. A closure is a
- * copy of its function, so its address does not identify it. */
+/* Reads the function at `function` to s->code; returns its number. 0: it cannot be read. A closure
+ * is a copy of its function, so its address does not identify it. */
 static __always_inline __u64 php_function(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s, __u64 function)
 {
 	const struct php_layout *l = &r->layout.php;
-	/* An internal function is shorter, and may end where its memory does. */
+	/* An internal function is shorter, and the memory behind it may be missing. */
 	int is_whole = read_user(s->code, PHP_FUNCTION_BYTES, function);
 	if (!is_whole && !read_user(s->code, PHP_FUNCTION_HEAD_BYTES, function))
 		return 0;
@@ -121,7 +121,7 @@ static __always_inline int php_is_instr(
 	return instr >= first && instr - first < count * PHP_INSTR_BYTES;
 }
 
-/* The line at which the frame in s->block, of the function in s->code, is. */
+/* The current line of the frame in s->block, which is of the function in s->code. */
 static __always_inline __u64 php_line(
 	const struct walk *w, const struct php_layout *l, const struct runtime_scratch *s)
 {
@@ -135,7 +135,7 @@ static __always_inline __u64 php_line(
 	return line;
 }
 
-/* The next frame of the run. */
+/* Records the next frame of the run. */
 static __always_inline void php_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -150,7 +150,8 @@ static __always_inline void php_frame(
 	w->runtime.frame = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_PREVIOUS);
 	w->runtime.stage = RUNTIME_FRAMES;
 	__u64 function = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_FUNCTION);
-	if (!function) /* not a call: a frame that an include or a generator puts between others */
+	if (!function) /* an include or a generator puts such a frame between others: it is no call
+			*/
 		return;
 	__u32 info = block_half(s->block, PHP_FRAME_WORDS, PHP_FRAME_INFO);
 	__u64 number = php_function(w, r, s, function);
@@ -218,9 +219,9 @@ __noinline int php_step(__u32 stage)
 	return 0;
 }
 
-/* Code that opcache's JIT has made executes functions in the loop's own native frame: the frame
- * counts as the loop's, somewhere in its middle. The program must be PHP, or a frame of PHP must
- * have come before. 0: it is no code of PHP's. Global: verified by itself. */
+/* Code that opcache's JIT has generated executes functions in the loop's own native frame. So the
+ * frame counts as one of the loop, somewhere in its middle. The program must be PHP, or a frame of
+ * PHP must have come before. 0: it is no code of PHP. Global: verified by itself. */
 __noinline int php_enter_loop(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

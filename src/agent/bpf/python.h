@@ -2,27 +2,28 @@
 /*
  * python: the frames of CPython, 3.7 to 3.15, found from the mapping of its code alone.
  *
- * _PyRuntime is at a fixed distance from the code; from it lead the interpreters to their threads.
- * This thread's state is the one whose thread_id is the thread pointer: the state of the global
- * lock's holder is tried first, then the list. A thread leads to its innermost frame, and each
- * frame to the one before.
+ * _PyRuntime is at a fixed distance from the code; it leads to the interpreters, and these to their
+ * threads. This thread's state is the one whose thread_id is the thread pointer: the state of the
+ * global lock's holder is tried first, then the list. A thread leads to its innermost frame, and
+ * each frame to the one before.
  *
  * Native and Python frames are matched by the stack: the interpreter's loop has a _PyCFrame, or the
  * frame that begins a run, on its own stack, between sp and the CFA of its native frame, however
  * the compiler has compiled the loop. The run of Python frames that it executes replaces that
- * native frame. To 3.10 nothing lies there: then the code of the native frame shows whether it is
- * the loop. It also does if the end of a run was not found.
+ * native frame. Up to 3.10 nothing lies there; then, and if the end of a run was not found, the
+ * code of the native frame shows whether it is the loop.
  */
 #pragma once
 
 #include "runtime.h"
 
-/* Threads of one process that are searched. */
+/* How many threads of a process are searched. */
 #define PYTHON_THREADS_MAX 256
 #define PYTHON_THREAD_WORDS (CPYTHON_THREAD_BYTES / 8)
 #define PYTHON_FRAME_WORDS (CPYTHON_FRAME_OBJECT_BYTES / 8)
-#define PYTHON_BYTES_DATA 16 /* of a bytes object, behind its head and its length */
-/* The state of a text, without `interned`: bytes a character in three bits, and these. */
+#define PYTHON_BYTES_DATA \
+	16 /* offset of the bytes in a bytes object, behind its head and its length */
+/* The state of a text, without `interned`: bytes a character in three bits, then these bits. */
 #define PYTHON_TEXT_STATE_SHIFT 2
 #define PYTHON_TEXT_UNIT 7
 #define PYTHON_TEXT_COMPACT 8
@@ -34,8 +35,8 @@
 
 /* ---- the thread ---- */
 
-/* Looks at one thread of the list. 1: it is the thread that runs; below 0: the list ended, or (if
- * s->thread is not 0) it cannot be read. */
+/* Looks at one thread of the list. 1: it is the interrupted thread; below 0: the list has ended, or
+ * (if s->thread is not 0) cannot be read. */
 __noinline int python_thread_step(__u32 index)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
@@ -238,14 +239,14 @@ static __always_inline __u64 python_code(
 	if (code == w->runtime.last_code)
 		return w->runtime.last_number;
 	w->runtime.last_code = 0;
-	w->runtime.last_number = 0; /* of code 0, which is none */
+	w->runtime.last_number = 0; /* the number of code 0, which is no code */
 	if (l->object_head == CPYTHON_HEAD_BYTES
 			? !read_user(s->code, CPYTHON_CODE_BYTES, code)
 			: !read_user(s->code, CPYTHON_CODE_FREE_BYTES, code))
 		return 0;
-	/* Behind its head it has the number of its instructions (from 3.11 on), or of arguments.
-	 * The memory of a freed module may be reused for another's code, so the number is made from
-	 * all that is sent about a function. */
+	/* The code object has the number of its instructions (from 3.11 on) or of its arguments
+	 * behind its head. The memory of a freed module may be reused for another module's code, so
+	 * the number is made from everything that is sent about a function. */
 	__u64 number = code_number_begin(w, code);
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->object_head));
 	number = hash_mix(number, block_word(s->code, RUNTIME_CODE_WORDS, l->code_file));
@@ -262,7 +263,7 @@ static __always_inline __u64 python_code(
 
 /* ---- frames ---- */
 
-/* Where in its code the frame in s->block is. */
+/* The position in its code of the frame in s->block. */
 static __always_inline __u64 python_position(
 	const struct cpython_layout *l, const struct runtime_scratch *s, __u64 code)
 {
@@ -279,7 +280,8 @@ static __always_inline __u64 python_position(
 	return (at - begin) >> 1;
 }
 
-/* The frame in s->block ends its run. 1: it is the loop's own, and not shown. */
+/* Ends the run if the frame in s->block is its last. 1: the frame is the loop's own, and is not
+ * shown. */
 static __always_inline int python_end_run(
 	struct walk *w, const struct runtime_record *r, __u64 previous, __u32 owner)
 {

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * registers: the registers that the user program had when it was interrupted, also when that was
- * in the kernel: then the entry code has saved them at the top of the task's kernel stack.
+ * registers: the registers that the user program had when it was interrupted. If the kernel was
+ * interrupted, its entry code has saved them at the top of the task's kernel stack.
  */
 #pragma once
 
 #include "maps.h"
 
-/* One structure at the top of the kernel stack of `task`. TOP_OF_KERNEL_STACK_PADDING is 0 on
- * x86-64 but with FRED (Linux 6.9), where bpf_task_pt_regs() exists and knows. */
+/* The saved registers are at the very top of the kernel stack of `task`:
+ * TOP_OF_KERNEL_STACK_PADDING is 0 on x86-64, except with FRED (Linux 6.9); there
+ * bpf_task_pt_regs() exists, and is used instead. */
 static __always_inline __u64 saved_registers_at(struct task_struct *task, __u64 thread_size)
 {
 	return (__u64)BPF_CORE_READ(task, stack) + thread_size - sizeof(struct x86_regs);
 }
 
-/* 0 when they could not be read. */
+/* 0: they could not be read. */
 static __always_inline int saved_registers(struct task_struct *task, struct x86_regs *out)
 {
 	__u64 at;
@@ -46,7 +47,7 @@ static __always_inline int saved_registers(struct task_struct *task, struct x86_
 		(w)->regs[16] = (r).ip; \
 	} while (0)
 
-/* All registers of the frame are in w->regs. */
+/* Begins the walk at the frame whose registers are in w->regs. */
 static __always_inline void walk_begin_at_registers(struct walk *w)
 {
 	w->pc = w->regs[SIGCONTEXT_IP];
@@ -72,18 +73,20 @@ static __always_inline int has_new_stack(const struct x86_regs *r)
 					 stack[0] + stack[1] == r->sp);
 }
 
-/* Fills the walk from the interrupted registers. Registers of the kernel, or NULL, say nothing
- * about the user's. STACK_END_NONE: go on; else why there is no stack to walk. */
+/* Fills the walk from the interrupted registers, or, if these are the kernel's or NULL, from the
+ * saved ones. STACK_END_NONE: go on; else why there is no stack to walk. */
 static __always_inline enum stack_end registers_begin(
 	const struct x86_regs *interrupted, struct task_struct *task, struct walk *w)
 {
 	__u64 cs = interrupted ? interrupted->cs : 0;
 	if (interrupted && (cs & X86_RPL_MASK) == X86_RPL_USER) {
 		REGISTERS_FILL(w, *interrupted);
-		/* Right after a system call (sysret: ip in cx): the timer expired in it. */
+		/* sysret has set cx to ip: the system call has just returned, and the timer expired
+		 * in it. */
 		w->may_be_new = interrupted->cx == interrupted->ip && has_new_stack(interrupted);
 	} else {
-		/* Nothing is in the window yet, and our own stack is short. */
+		/* The window is used as a buffer, since it is still empty, and our own stack is
+		 * short. */
 		struct x86_regs *regs = (struct x86_regs *)w->window;
 		if (!saved_registers(task, regs))
 			return STACK_END_NO_REGS;

@@ -2,20 +2,22 @@
 /*
  * ruby: the frames of Ruby, 2.7 to 3.4.
  *
- * Each thread's variable ruby_current_ec has its execution context, that of the fiber which runs;
- * before 3.0 one variable has that of the thread which holds the lock. The context has the
- * innermost control frame. Those of its callers lie behind it, up to the end of the stack of
- * values. A run is what one native frame of vm_exec executes: control frames up to the one with
- * FINISH. Functions in C have a control frame, too: they are shown where they were called from,
- * and what is native of them stays.
+ * The thread-local variable ruby_current_ec has the execution context of the fiber that runs;
+ * before 3.0 one global variable has the context of the thread that holds the lock. The context
+ * leads to the innermost control frame. The control frames of its callers lie behind it, up to the
+ * end of the stack of values. A run is what one native frame of vm_exec executes: control frames up
+ * to the one with FINISH. Functions in C have a control frame, too: they are shown at their caller,
+ * and their native frames are kept.
  *
- * A frame's flags are the last of three words that its environment begins with; the first has the
- * method, where the environment is that of a method. Lines are looked up at the sample: a table of
- * bits says which of the lines of an instruction sequence is that of an instruction.
+ * A frame's environment begins with three words: the last one has the frame's flags; the first one
+ * has the method, if the environment is that of a method. Lines are looked up when the sample is
+ * taken: an instruction sequence has a list of lines, and a table of bits that says which of them
+ * an instruction has.
  *
- * Code of YJIT keeps no frame pointer, but little on the stack: registers, and where it returns to.
- * Ruby's functions in it call each other without the machine's stack. So the first word there that
- * lies in the code of the file is where the native frame goes on that has called all of it.
+ * Code of YJIT keeps no frame pointer, but has little on the stack: registers and a return address,
+ * since Ruby's functions in it call each other without the machine's stack. So the first word on
+ * the stack that lies in the file's code is the return address into the native frame that has
+ * called all this code.
  */
 #pragma once
 
@@ -24,14 +26,14 @@
 
 /* rb_execution_context_t */
 #define RUBY_CONTEXT_BYTES 24
-#define RUBY_CONTEXT_SIZE 1 /* word: of the stack, in words */
+#define RUBY_CONTEXT_SIZE 1 /* word: size of the stack, in words */
 #define RUBY_CONTEXT_FRAME 2
 /* rb_control_frame_t */
 #define RUBY_FRAME_BYTES 40
 #define RUBY_FRAME_PC 0
 #define RUBY_FRAME_SEQUENCE 2
 #define RUBY_FRAME_ENVIRONMENT 4
-/* An environment's words, the flags' address being its own. */
+/* The words of an environment, whose address is that of its flags. */
 #define RUBY_ENVIRONMENT_BYTES 24
 #define RUBY_ENVIRONMENT_BELOW 16
 #define RUBY_FLAG_LOCAL 2
@@ -58,7 +60,7 @@
 #define RUBY_TABLE_BLOCKS 48
 #define RUBY_TABLE_BLOCK_BYTES 80
 #define RUBY_TABLE_BLOCK_BITS 512
-#define RUBY_TABLE_BLOCK_WORD 2 /* the bits; before them the rank, and 9 bits for each word */
+#define RUBY_TABLE_BLOCK_WORD 2 /* the bits; before them are the rank, and 9 bits for each word */
 /* Objects: the type is in the flags. */
 #define RUBY_OBJECT_TYPE 0x1f
 #define RUBY_OBJECT_CLASS 2
@@ -66,14 +68,15 @@
 #define RUBY_OBJECT_TEXT 5
 #define RUBY_OBJECT_ARRAY 7
 #define RUBY_OBJECT_INTERNAL 0x1a
-#define RUBY_INTERNAL_SHIFT 12 /* the type of an internal one */
+#define RUBY_INTERNAL_SHIFT 12 /* shift of an internal object's type */
 #define RUBY_INTERNAL_VARIABLES 2
 #define RUBY_INTERNAL_METHOD 6
 #define RUBY_VARIABLES_METHOD 8
-/* RString, RArray: 1 << 13 says that a text is elsewhere, and that an array is in the object. */
+/* RString, RArray: with the flag 1 << 13 a text is outside of the object, but an array is inside of
+ * it. */
 #define RUBY_FLAG_TEXT_APART 0x2000
 #define RUBY_FLAG_ARRAY_INSIDE 0x2000
-#define RUBY_TEXT_LENGTH_SHIFT 14 /* of a short text, to 3.1 */
+#define RUBY_TEXT_LENGTH_SHIFT 14 /* shift of a short text's length, up to 3.1 */
 #define RUBY_ARRAY_LENGTH_SHIFT 15
 #define RUBY_ARRAY_DATA 16
 /* rb_method_entry_t, rb_method_definition_t */
@@ -95,14 +98,14 @@
 #define RUBY_TABLE_START 32
 #define RUBY_TABLE_ENTRIES 48
 #define RUBY_ENTRY_BYTES 24
-#define RUBY_ENTRIES_MAX 8 /* the class' name is among the first */
-/* The C library's vector of modules, from the thread pointer on. */
+#define RUBY_ENTRIES_MAX 8 /* the class' name is among this many first variables */
+/* Offset from the thread pointer to the address of the C library's vector of modules. */
 #define RUBY_THREAD_MODULES 8
 #define RUBY_CALLERS_MAX 4
-#define RUBY_CODE_WORDS_MAX 16 /* that code of YJIT has on the stack */
+#define RUBY_CODE_WORDS_MAX 16 /* words that code of YJIT may have on the stack */
 
-/* Is it a frame of Ruby? The first frame of a program has a sequence too, but does not execute it.
- */
+/* Is it a frame of Ruby code? The first frame of a program has a sequence, too, but does not
+ * execute it. */
 static __always_inline int ruby_is_shown(__u64 flags)
 {
 	return !(flags & RUBY_FLAG_C) && (flags & RUBY_TYPE_MASK) != RUBY_TYPE_DUMMY;
@@ -110,7 +113,7 @@ static __always_inline int ruby_is_shown(__u64 flags)
 
 /* ---- objects ---- */
 
-/* An object's flags; 0: it is none. */
+/* An object's flags; 0: it is no object in memory. */
 static __always_inline __u64 ruby_flags(__u64 object)
 {
 	return object && !(object & 7) ? runtime_word(object) : 0;
@@ -121,7 +124,7 @@ static __always_inline int ruby_is(__u64 flags, __u32 type)
 	return (flags & RUBY_OBJECT_TYPE) == type;
 }
 
-/* An element of an array; 0: there is none. */
+/* An element of an array; 0: the array has no such element. */
 static __always_inline __u64 ruby_element(struct runtime_scratch *s, __u64 array, __u64 i)
 {
 	if (!array || (array & 7) || !read_user(s->block, 40, array) ||
@@ -176,7 +179,7 @@ static __always_inline __u64 ruby_method_of(__u64 word)
 		       : 0;
 }
 
-/* The method of the environment at `at`, or of those around it: s->thread. */
+/* Finds the method of the environment at `at`, or of those around it, and sets s->thread to it. */
 __noinline int ruby_find_method(__u64 at)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
@@ -194,8 +197,8 @@ __noinline int ruby_find_method(__u64 at)
 	return 0;
 }
 
-/* To 3.1: a variable of a class whose value is a text, or a class, and which programs cannot write
- * (its name does not begin with @): s->threads_of. */
+/* Up to 3.1: finds a variable of a class that has a text or a class, and that programs cannot write
+ * (its name does not begin with @), and sets s->threads_of to its value. */
 __noinline int ruby_find_variable(__u64 class, __u32 is_text)
 {
 	struct runtime_scratch *s = runtime_scratch_here();
@@ -236,7 +239,7 @@ static __always_inline __u64 ruby_class_field(
 	return s->threads_of;
 }
 
-/* Puts the name of a method's class into the event: how many bytes. */
+/* Puts the name of a method's class into the event; returns how many bytes. */
 static __always_inline __u32 ruby_put_class(
 	const struct ruby_layout *l, struct runtime_scratch *s, struct event_code *e, __u64 class)
 {
@@ -264,7 +267,7 @@ static __always_inline __u64 ruby_path(struct runtime_scratch *s, __u64 path)
 	return ruby_is(ruby_flags(real), RUBY_OBJECT_TEXT) ? real : ruby_element(s, path, 0);
 }
 
-/* Sends the instruction sequence whose body is in s->code, of a frame with this environment. */
+/* Sends the instruction sequence whose body is in s->code, and whose frame has this environment. */
 __noinline int ruby_tell_sequence(__u64 number, __u64 environment)
 {
 	struct walk *w = walk_here();
@@ -333,7 +336,7 @@ static __always_inline __u64 ruby_bits(__u64 x)
 	return x * 0x0101010101010101ULL >> 56;
 }
 
-/* Which line an instruction has, counted from 1; 0: it cannot be read. */
+/* The number in the list of lines that an instruction has, counted from 1; 0: it cannot be read. */
 static __always_inline __u64 ruby_line_index(
 	struct runtime_scratch *s, __u64 table, __u64 instruction)
 {
@@ -398,7 +401,7 @@ static __always_inline int ruby_read_sequence(
 	return 1;
 }
 
-/* A frame of an instruction sequence. 1: it has executed nothing yet. */
+/* Records a frame of an instruction sequence. 1: it has executed nothing yet. */
 static __always_inline int ruby_sequence(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 sequence, __u64 pc, __u64 environment)
 {
@@ -413,7 +416,7 @@ static __always_inline int ruby_sequence(struct walk *w, const struct runtime_re
 	return pc == block_word(s->code, RUBY_BODY_WORDS, RUBY_BODY_CODE);
 }
 
-/* A frame of a function in C. */
+/* Records a frame of a function in C. */
 static __always_inline void ruby_native(struct walk *w, const struct runtime_record *r,
 	struct runtime_scratch *s, __u64 environment)
 {
@@ -430,8 +433,8 @@ static __always_inline void ruby_native(struct walk *w, const struct runtime_rec
 	runtime_record_frame(w, number, FRAME_POSITION_NONE);
 }
 
-/* The next frame of the run. The frame of a block that C calls exists before vm_exec does: such a
- * run belongs to no native frame. */
+/* Records the next frame of the run. If C code calls a block, the block's frame exists before
+ * vm_exec is called for it: such a run has no native frame yet. */
 static __always_inline void ruby_frame(
 	struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -484,7 +487,7 @@ static __always_inline __u64 ruby_context(const struct walk *w, const struct rub
 		return runtime_word(pointer + pair[0]);
 	__u64 modules = runtime_word(pointer + RUBY_THREAD_MODULES);
 	__u64 block = modules ? runtime_word(modules + pair[0] * (l->is_musl ? 8 : 16)) : 0;
-	if (!block || block == ~0ULL) /* this thread has not used it */
+	if (!block || block == ~0ULL) /* this thread has not used the library's variables */
 		return 0;
 	return runtime_word(block + pair[1] + l->root_at);
 }
@@ -505,8 +508,8 @@ static __always_inline void ruby_begin(struct walk *w, const struct ruby_layout 
 	w->runtime.owner = end;
 }
 
-/* Must a native frame run the remaining frames? Not if they are functions in C that no Ruby code
- * has called, or the first frame of a thread. */
+/* Must a native frame execute the remaining frames? No, if they are functions in C that no Ruby
+ * code has called, or a thread's first frame. */
 static __always_inline int ruby_misses_owner(
 	const struct walk *w, const struct runtime_record *r, struct runtime_scratch *s)
 {
@@ -546,7 +549,7 @@ __noinline int ruby_step(__u32 stage)
 
 /* ---- code of YJIT ---- */
 
-/* Is it an address behind a call in Ruby's own code? */
+/* Is `address` the return address of a call in Ruby's own code? */
 __noinline int ruby_is_return(__u64 address)
 {
 	struct walk *w = walk_here();
@@ -568,7 +571,7 @@ __noinline int ruby_is_return(__u64 address)
 	       address - 1 - m->start + m->offset - r->text_from < r->text_bytes;
 }
 
-/* Goes from code that a program has made to its caller. 1: done. */
+/* Goes from generated code to its caller. 1: the walk is there. */
 __noinline int ruby_leave_code(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);

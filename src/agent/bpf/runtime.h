@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * runtime: common to the walks of all language runtimes: frames, gaps, and functions that are sent
- * to user space before the first sample that has them.
+ * runtime: what the walks of all language runtimes have in common: they record frames and gaps, and
+ * send functions to user space before the first sample that has them.
  *
  * A function's number is a hash of its address and of its contents, so that another function in the
  * same memory has another number. The name is sent in the interrupt that found the function, since
@@ -18,7 +18,7 @@
 struct runtime_scratch {
 	__u64 block[RUNTIME_BLOCK_WORDS];
 	__u64 code[RUNTIME_CODE_WORDS];
-	__u64 thread; /* of the list of threads: the one read last, and its list */
+	__u64 thread; /* the thread read last in the list of threads, and the list */
 	__u64 threads_of;
 	__u64 thread_pointer;
 };
@@ -42,7 +42,7 @@ static __always_inline const struct runtime_record *runtime_record_of(const stru
 	return bpf_map_lookup_elem(&runtime_records, &index);
 }
 
-/* A word of the process; 0 where it cannot be read. */
+/* A word of the process' memory; 0: it is zero, or cannot be read. */
 static __always_inline __u64 runtime_word(__u64 address)
 {
 	__u64 word = 0;
@@ -71,7 +71,7 @@ static __always_inline __u32 block_byte(const __u64 *block, __u32 words, __u32 o
 }
 
 /* A length that is known to be below `limit`, a power of two, masked for Linux 5.10's verifier. The
- * compiler must not know that it is, or it removes the mask. */
+ * compiler must not know the bound, or it removes the mask. */
 static __always_inline __u64 bounded(__u64 length, __u64 limit)
 {
 	asm volatile("" : "+r"(length));
@@ -86,8 +86,8 @@ static __always_inline int is_in_loop(const __u32 loop[4], __u64 offset)
 
 /* ---- frames ---- */
 
-/* A frame of any kind. A step may record several: those beyond the limit are left out, and the next
- * step says so (STACK_END_DEPTH). */
+/* Records a frame of any kind. A step may record several: those beyond the limit are left out, and
+ * the next step says so (STACK_END_DEPTH). */
 static __always_inline void runtime_record_native(struct walk *w, __u64 frame)
 {
 	__u32 at = w->kernel_count + w->user_count;
@@ -112,7 +112,7 @@ static __always_inline void runtime_record_frame(struct walk *w, __u64 code, __u
 	w->runtime.count++;
 }
 
-/* Frames are missing here. */
+/* Records that frames are missing here. */
 static __always_inline void runtime_record_gap(
 	struct walk *w, const struct runtime_record *r, enum runtime_gap why)
 {
@@ -184,8 +184,8 @@ static __always_inline struct event_code *code_begin(void)
 	return NULL;
 }
 
-/* Gives the memory back, if the name could not be read (in a page that the process has not touched
- * yet, for example). A later sample sends it. */
+/* Gives the memory back without sending, if the name could not be read (in a page that the process
+ * has not touched yet, for example). A later sample sends the function. */
 static __always_inline void code_drop(void)
 {
 	struct stack_copy *copy = stack_copy_here();
@@ -196,8 +196,8 @@ static __always_inline void code_drop(void)
 	c->codes_put_off++;
 }
 
-/* Copies `length` bytes of the process to data[at], at most `max` (a constant below 1,024); how
- * many. 0: there are none, or they cannot be read. */
+/* Copies `length` bytes of the process to data[at], at most `max` (a constant below 1,024); returns
+ * how many. 0: there are none, or they cannot be read. */
 static __always_inline __u32 code_copy(
 	struct event_code *e, __u32 at, __u64 from, __u64 length, __u32 max)
 {
@@ -207,7 +207,7 @@ static __always_inline __u32 code_copy(
 	return read_user(&e->data[bounded(at, 1024)], bounded(bytes, 1024), from) ? bytes : 0;
 }
 
-/* The same of a text that ends with a zero byte. */
+/* The same for a text that ends with a zero byte. */
 static __always_inline __u32 code_copy_string(struct event_code *e, __u32 at, __u64 from, __u32 max)
 {
 	if (!from || at >= 1024)
@@ -247,7 +247,7 @@ static __always_inline void code_send(struct walk *w, const struct runtime_recor
 	code_send_as(w, r->kind, r->version, e, number, bytes, limit);
 }
 
-/* Has a function sent again, since something that belongs to it was put off. */
+/* Has a function sent again later, since something that belongs to it was not sent yet. */
 static __always_inline void code_again(__u64 number)
 {
 	__u64 *pair = codes_told_pair(number);
@@ -255,7 +255,7 @@ static __always_inline void code_again(__u64 number)
 		*pair = *(const volatile __u64 *)pair >> 32;
 }
 
-/* Sends the function, whose texts are in place, `bytes` of them. */
+/* Sends the function; `bytes` bytes of texts are in place. */
 static __always_inline void code_end(struct walk *w, const struct runtime_record *r,
 	struct event_code *e, __u64 number, __u32 bytes)
 {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * runtimes: how the walk of native frames (walk.h) and those of the language runtimes take turns.
+ * runtimes: how the walk of native frames (walk.h) and the walks of the language runtimes take
+ * turns.
  *
- * The first frame that lies in a file with a runtime finds this thread's state in it. From then on
- * a native frame that was stepped over is asked whether it runs the runtime's next frames: if so it
- * gives way to them, and after them native frames go on with its caller.
+ * At the first frame in a runtime's file, the runtime's state of this thread is looked for. From
+ * then on a native frame that was stepped over is asked whether it runs the runtime's next frames:
+ * if so, these are recorded in its place, and after them the walk goes on with its native caller.
  *
- * Go has native frames only: of it the labels of its goroutine are told at the end.
+ * Go has only native frames; at the end of its stack the labels of the goroutine are sent.
  *
- * A further runtime adds a case to each of the two switches here, and nothing to walk.h:
- *   owned   does a native frame run the next ones?
+ * A new runtime needs a case in each of two switches here, and nothing in walk.h:
+ *   owned   does a native frame execute the next frames?
  *   step    RUNTIME_ENTER: from w->runtime.root to this thread's innermost frame; RUNTIME_LOOK: a
  * step of a search; RUNTIME_FRAMES: one frame. It sets the stage that is next: native otherwise.
  */
@@ -43,7 +44,8 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 			r->layout.v8.builtins[1] - r->layout.v8.builtins[0])
 			return 0;
 		if (!w->code.record && !w->code.is_asked && settings.has_code_runtimes) {
-			w->code.is_asked = 1; /* where the process has it: builtins may be copied */
+			w->code.is_asked = 1; /* the code's place in the process is used, since
+						 builtins may be copied */
 			w->runtime.stage = RUNTIME_FIND;
 			return 1;
 		}
@@ -80,7 +82,7 @@ static __always_inline int runtime_begin(struct walk *w, const struct mapping *m
 	return 1;
 }
 
-/* Memory without a file at `address`: does a runtime walk what is there? */
+/* For memory without a file: is the code at `address` of a runtime that can be walked? */
 static __always_inline int runtime_has_code(struct walk *w, const struct mapping *m, __u64 address)
 {
 	if (!config.walk_runtimes || !settings.has_code_runtimes)
@@ -101,16 +103,17 @@ static __always_inline int runtime_has_code(struct walk *w, const struct mapping
 	return 1;
 }
 
-/* opcache makes its code in memory that processes share, which is a file to the kernel. */
+/* opcache generates code in memory that processes share, which is a file to the kernel. */
 static __always_inline int runtime_is_php_code(const struct mapping *m)
 {
 	return config.walk_runtimes && settings.has_php && m->kind == MAPPING_FILE &&
 	       m->page_base != FILE_NO_ROOM;
 }
 
-/* Memory without a file: may it be code of Ruby? Then that is looked at next, and the walk comes
- * back to this frame or is at its caller. Code that is not the innermost has called a function of
- * Ruby's file. A process with a runtime that has such memory to itself is none of Ruby's. */
+/* For memory without a file: may it be code of Ruby? Then the next step examines it, and the walk
+ * comes back to this frame or is at its caller. If it is not the innermost frame, it must have
+ * called a function in Ruby's file. If the process has another runtime with code in such memory, it
+ * cannot be Ruby's. */
 static __always_inline int runtime_leaves_code(struct walk *w, const struct mapping *m)
 {
 	if (!config.walk_runtimes || !settings.has_ruby || m->kind != MAPPING_ANONYMOUS ||
@@ -127,7 +130,8 @@ static __always_inline int runtime_leaves_code(struct walk *w, const struct mapp
 	return 1;
 }
 
-/* Memory without a file: may it be a trace of LuaJIT? Then its frame is looked for next. */
+/* For memory without a file: may it be a trace of LuaJIT? Then the next step looks for its
+ * frame. */
 static __always_inline int runtime_is_trace(struct walk *w, const struct mapping *m)
 {
 	if (!config.walk_runtimes || !settings.luajit || m->kind != MAPPING_ANONYMOUS ||
@@ -211,7 +215,7 @@ static __always_inline int runtime_code_step(struct walk *w)
 	return v8_frame(0);
 }
 
-/* A step of the other stages. Global: verified once. */
+/* A step of the other stages. The function is global, so that the verifier checks it once. */
 __noinline int runtime_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
@@ -250,8 +254,8 @@ __noinline int runtime_step(__u32 zero)
 	return STACK_END_NONE;
 }
 
-/* The stack has ended: a whole one has shown all frames of its runtime, and user space goes on with
- * one that ended in an unknown file by its native frames only. */
+/* To be called when the stack has ended. A whole stack has shown all frames of its runtime. If the
+ * stack ended in an unknown file, user space continues it, but only by native frames. */
 static __always_inline void runtime_finish(struct walk *w, enum stack_end end)
 {
 	struct bpf_counters *c = counters_here();

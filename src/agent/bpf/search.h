@@ -23,15 +23,17 @@ enum vma_search_user {
 
 struct vma_search {
 	__u64 mm;
-	__u64 vma; /* found: the vm_area_struct, and its bounds */
+	__u64 vma; /* the vm_area_struct that was found, and its bounds */
 	__u64 start;
 	__u64 end;
 	__u64 busy;
-	__u64 is_memory; /* the last file is in the kernel's own memory (a memfd) */
-	__u64 entry;     /* of the tree: the node to read next */
+	__u64 is_memory; /* the last file is in the kernel's own memory (a memfd), in no mounted
+			    file system */
+	__u64 entry;     /* the tree's node to read next */
 	__u64 last;      /* the last address that this node covers */
-	__u64 copy[STRUCT_COPY_BYTES / 8]; /* of the VMA that was found, then of its inode */
-	__u64 node[MAPLE_NODE_WORDS];      /* a copy of the tree's node */
+	__u64 copy[STRUCT_COPY_BYTES /
+		   8]; /* first a copy of the VMA that was found, then of its inode */
+	__u64 node[MAPLE_NODE_WORDS]; /* a copy of the tree's node */
 };
 
 struct {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * stack: the copy of a stack whose walk ended in a file that user space has not published yet. User
+ * stack: copies a stack whose walk ended in a file that user space has not published yet. User
  * space finishes the walk when it knows the file, so that even the first sample of a program is
  * whole.
  *
- * The copy is made in a map and sent before the sample. It is rare (config.stack_interval_ns,
- * STACK_BURST_NS) and never takes the last part of the ring from the samples.
+ * The copy is made in a map and sent before the sample. Copies are rare (config.stack_interval_ns,
+ * STACK_BURST_NS), and leave the last part of the ring to samples.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "vma.h"
 #include "walk.h"
 
-/* Append a VMA if it is executable, and of our mm. */
+/* Adds a VMA if it is executable, and belongs to our mm. */
 static __always_inline void stack_add_mapping(
 	struct event_stack *e, struct vma_search *s, const struct vm_area_struct *vma)
 {
@@ -37,7 +37,7 @@ static __always_inline void stack_add_mapping(
 	e->mapping_count = i + 1;
 }
 
-/* One mapping of the leaf in vma_searches[which]: slot number `slot`. */
+/* Adds the mapping in slot `slot` of the leaf in vma_searches[which]. */
 __noinline int stack_add_slot(__u32 which, __u32 slot)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -59,7 +59,7 @@ __noinline int stack_add_leaf(__u32 which, __u64 address)
 		return 0;
 	for (__u32 slot = 0; slot <= MAPLE_RANGE64_PIVOTS; slot++) {
 		(void)stack_add_slot(which, slot);
-		/* An unused pivot: the slot before it was the last. */
+		/* At an unused pivot the slot before it was the last. */
 		if (slot < MAPLE_RANGE64_PIVOTS && s->node[1 + slot] == 0 && slot > 0)
 			break;
 	}
@@ -77,7 +77,7 @@ static __always_inline void stack_add_maple(__u32 which)
 	}
 }
 
-/* Before Linux 6.1 VMAs are in a list too. */
+/* Adds the executable mappings before Linux 6.1, where VMAs are in a list, too. */
 static __always_inline void stack_add_list(struct vma_search *s, struct event_stack *e)
 {
 	struct mm_struct___rb *mm = (struct mm_struct___rb *)s->mm;
@@ -90,11 +90,11 @@ static __always_inline void stack_add_list(struct vma_search *s, struct event_st
 	}
 }
 
-/* The memory from `sp` on, without the pages that are not there. */
+/* Copies the memory from `sp` on, without the pages that are missing. */
 static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
 {
 	__u64 from = sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
-	__u64 absent = ~0ULL; /* the last page that was missing: at first no page of user space */
+	__u64 absent = ~0ULL; /* the last missing page; at first no page of user space */
 	__u32 bytes = 0, missing = 0;
 	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {
 		__u64 at = from + i * STACK_CHUNK_BYTES;
@@ -112,7 +112,7 @@ static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
 	e->missing = missing;
 }
 
-/* Global, to be verified once; `unused` as in walk_frame(). */
+/* The function is global, so that the verifier checks it once; `unused` as in walk_frame(). */
 __noinline int stack_fill(__u32 unused)
 {
 	struct stack_copy *copy = stack_copy_here();
@@ -131,7 +131,7 @@ __noinline int stack_fill(__u32 unused)
 	return 0;
 }
 
-/* 1: the stack was sent. Nobody else uses the copy meanwhile. */
+/* Fills the copy, which no other CPU uses meanwhile, and sends it. 1: it was sent. */
 static __always_inline int stack_fill_and_send(
 	const struct walk *w, struct event_stack *e, struct bpf_counters *c)
 {
@@ -159,7 +159,7 @@ static __always_inline int stack_fill_and_send(
 	return 1;
 }
 
-/* 1: the stack is sent. */
+/* Sends a copy of the stack, if one may be made now. 1: it was sent. */
 static __always_inline int stack_send(struct walk *w, struct bpf_counters *c)
 {
 	struct stack_copy *copy = stack_copy_here();

@@ -2,14 +2,14 @@
 /*
  * table: from an offset in a file to the rule in force there (the layout is in unwind/rule.h).
  *
- * No byte of a table is trusted: each index into the 64 KiB chunk is masked to lie in it, so that
- * a wrong table costs a wrong stack and nothing else.
+ * No byte of a table is trusted: each index into the 64 KiB chunk is masked to lie in it, so that a
+ * wrong table can cause wrong stacks, and nothing else.
  */
 #pragma once
 
 #include "maps.h"
 
-#define CHUNK_MASK_U16 0xfffe /* a u16 at this offset lies in the chunk */
+#define CHUNK_MASK_U16 0xfffe /* a u16 at an offset with this mask lies in the chunk */
 #define CHUNK_MASK_U8 0xffff
 #define CHUNK_MASK_RULE 0xfff8
 
@@ -61,7 +61,8 @@ static __always_inline void dense_find(const __u8 *chunk, __u32 blob, __u32 rule
 		else
 			to = middle;
 	}
-	/* `from` is the first row behind the offset; the one before may be of an earlier bucket. */
+	/* `from` is the first row behind the offset; the row before it may be in an earlier
+	 * bucket. */
 	__u32 index = chunk_u8(chunk, rows + (from - 1) * DENSE_ROW_BYTES + 1);
 	chunk_rule(chunk, rules, index, out);
 }

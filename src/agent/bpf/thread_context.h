@@ -15,7 +15,7 @@
 
 #include "runtime.h"
 
-/* By process (initial pid namespace). */
+/* By pid, as the initial pid namespace has it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, THREAD_CONTEXTS_MAX);
@@ -23,9 +23,11 @@ struct {
 	__type(value, struct thread_context_place);
 } thread_contexts SEC(".maps");
 
-/* Behind the thread pointer: the blocks of the libraries, by number. */
+/* Offset from the thread pointer to the address of the dynamic thread vector, which has the
+ * libraries' blocks by number. */
 #define THREAD_MODULES 8
-/* A descriptor has a distance from the thread pointer, up to this, or an address. */
+/* The second word of a descriptor is a distance from the thread pointer if its amount is below
+ * this, else an address. */
 #define THREAD_STATIC_BYTES_MAX (1 << 20)
 
 struct thread_context_event {
@@ -48,7 +50,7 @@ static __always_inline __u64 thread_variable(
 	return block && block != ~0ULL ? block + pair[1] : 0;
 }
 
-/* The address of the variable; 0: it is not there. */
+/* The address of the variable; 0: this thread has none. */
 static __always_inline __u64 thread_context_at(const struct thread_context_place *p, __u64 pointer)
 {
 	__u64 pair[2];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * v8: the frames of JavaScript in V8 (Node.js), 8.4 on.
+ * v8: the frames of JavaScript in V8 (Node.js), from 8.4 on.
  *
- * All of V8's code keeps the frame pointer: its builtins, which lie in the program's file, and what
- * its compilers make, which lies in memory without one. The word below the saved frame pointer
- * shows the kind of a frame: in V8's own frames a small number, the type; else the context of a
- * JavaScript function, and the function is in the next word. So JavaScript needs no state of the
- * process. The interpreter's own frames have that function too, and the function's frame replaces
- * them.
+ * All of V8's code keeps the frame pointer: its builtins, which lie in the program's file, and the
+ * code that its compilers generate, which lies in memory without a file. The word below the saved
+ * frame pointer shows the kind of a frame: in V8's own frames a small number, the type; else the
+ * context of a JavaScript function, and the function is in the next word. So JavaScript needs no
+ * state of the process. The interpreter's own frames have that function too, and the function's
+ * frame replaces them.
  *
  * The garbage collector may be moving objects while the sampled thread waits in it: then the first
  * word of an object is its new address in place of its map. An object is used for a name only if it
@@ -22,26 +22,27 @@
 #include "hotspot.h"
 #include "v8_names.h"
 
-/* The words of a frame that are read: from fp - 64 on. */
+/* A frame's words are read from fp - 64 on. */
 #define V8_FRAME_BELOW 64
 #define V8_FRAME_BYTES 80
 #define V8_FRAME_BYTES_MAX (8 << 20)
 /* Words below the frame pointer. */
 #define V8_FRAME_CONTEXT (-8)
 #define V8_FRAME_FUNCTION (-16)
-/* From sp on, where the return address is: the function of a frame that was taken down. */
+/* Where the function of a frame is that was taken down: its distance from sp, where the return
+ * address is. */
 #define V8_GONE_FUNCTION (-8 + V8_FRAME_FUNCTION)
 /* Registers of the interpreter, in w->regs. */
 #define V8_REG_OFFSET 1    /* r9 */
 #define V8_REG_BYTECODES 4 /* r12 */
-/* Of a function that begins. */
+/* The register that has a function when it begins. */
 #define V8_REG_FUNCTION 8 /* rdi */
 
 enum v8_frame_part {
 	V8_FRAME_WHOLE,
 	V8_FRAME_NONE,
-	V8_FRAME_PUSHED, /* the caller's rbp only */
-	V8_FRAME_EMPTY,  /* rbp is set, the rest is in registers */
+	V8_FRAME_PUSHED, /* only the caller's rbp */
+	V8_FRAME_EMPTY,  /* rbp is set; the rest is still in registers */
 	V8_FRAME_GONE,   /* its former content lies below sp */
 };
 
@@ -50,7 +51,7 @@ static __always_inline __u64 v8_frame_word(const struct v8_scratch *v, __s32 fro
 	return v8_word(v->frame, V8_FRAME_BELOW + from_fp);
 }
 
-/* Is the frame at hand one of the interpreter's own? */
+/* Is the current frame one of the interpreter's own? */
 static __always_inline int v8_is_interpreter(const struct walk *w, const struct v8_layout *l)
 {
 	__u64 offset = w->code.native & FRAME_OFFSET_MASK;
@@ -64,7 +65,7 @@ static __always_inline void v8_record_native(struct walk *w)
 	runtime_record_native(w, w->code.native ? w->code.native : address & FRAME_OFFSET_MASK);
 }
 
-/* The BytecodeArray of a function of the interpreter; 0: it is not there yet. */
+/* The BytecodeArray of an interpreted function; 0: the frame does not have it yet. */
 static __always_inline __u64 v8_bytecodes(const struct v8_layout *l, struct v8_scratch *v)
 {
 	__u64 head[1], bytecodes = v8_frame_word(v, l->frame_bytecodes);
@@ -74,7 +75,7 @@ static __always_inline __u64 v8_bytecodes(const struct v8_layout *l, struct v8_s
 	return bytecodes;
 }
 
-/* How many bytes into its instructions a function of the interpreter is. */
+/* The position in an interpreted function: the offset of the current bytecode. */
 static __always_inline __u64 v8_position(
 	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
 {
@@ -85,7 +86,7 @@ static __always_inline __u64 v8_position(
 	return position < FRAME_POSITION_NONE ? position : FRAME_POSITION_NONE;
 }
 
-/* Records a frame of code that was made of the function in v->function, and its number. */
+/* Records a frame of compiled code of the function in v->function, whose number is `number`. */
 static __always_inline void v8_record_code(
 	struct walk *w, const struct runtime_record *r, struct v8_scratch *v, __u64 number)
 {
@@ -111,8 +112,8 @@ static __always_inline void v8_record_function(
 		runtime_record_gap(w, r, RUNTIME_GAP_CODE);
 		return;
 	}
-	/* A builtin that has no frame of its own, of the function that calls it; it has one if it
-	 * is a function itself. */
+	/* A builtin in whose frame a script's function stands is recorded in front of that
+	 * function. If the function is the builtin itself, it is recorded only once. */
 	if (w->code.native && (config.keep_interpreters || (!is_interpreter && v->has_script)))
 		v8_record_native(w);
 	__u64 position = FRAME_POSITION_NONE;

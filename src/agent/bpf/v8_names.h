@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * v8_names: from a JSFunction of V8 to its number, and its event: its name, its script's name, and
- * its place in the script.
+ * v8_names: finds the number of a JSFunction of V8, and sends its event: its name, its script's
+ * name, and its place in the script.
  */
 #pragma once
 
 #include "runtime.h"
 
-#define V8_TAG 1        /* of a pointer to an object */
-#define V8_SMI_SHIFT 32 /* of a small number, whose lower half is zero */
-#define V8_MAP_TYPE 12  /* of a Map: the type of its objects, u16 */
-/* A String: its length, and where its characters begin, or the Strings that it is made of. */
+#define V8_TAG 1        /* the low bit of a pointer to an object */
+#define V8_SMI_SHIFT 32 /* shift of a small number, whose lower half is zero */
+#define V8_MAP_TYPE 12  /* offset in a Map: the type of its objects, u16 */
+/* Offsets in a String: its length, and its characters, or the Strings that it is made of. */
 #define V8_STRING_LENGTH 12
 #define V8_STRING_TEXT 16
 #define V8_STRING_BYTES 32
@@ -20,25 +20,26 @@
 #define V8_STRING_EXTERNAL 2
 #define V8_STRING_THIN 5
 #define V8_STRING_ONE_BYTE 8
-/* Strings that one name is made of, and steps to reach one. */
+/* How many Strings a name may be made of, and how many steps may lead to one of them. */
 #define V8_NAME_PARTS_MAX 4 /* power of two */
 #define V8_STRING_STEPS_MAX 4
-/* With this many variables or more, their names are elsewhere. */
+/* From this many variables on, their names are elsewhere. */
 #define V8_SCOPE_NAMES_MAX 75
 
-/* Of a JSFunction, from 13 on: its number in the table of codes. */
+/* Offset in a JSFunction, from 13 on: its number in the table of codes. */
 #define V8_FUNCTION_HANDLE 24
 #define V8_HANDLE_SHIFT 8
-/* Of DeoptimizationData: its length (0: nothing was optimized), and how many functions were inlined
- * into the code. */
+/* Offsets in DeoptimizationData: its length (0: the code is not optimized), and how many functions
+ * were inlined into the code. */
 #define V8_DEOPT_LENGTH 8
 #define V8_DEOPT_LENGTH_LEAST 9
 #define V8_DEOPT_FUNCTIONS 24
 #define V8_CODE_TABLE_BYTES_MAX 2560
 
-/* Of a SharedFunctionInfo: its Code, if it was compiled without optimizing. */
+/* Offset in a SharedFunctionInfo: its Code, if it was compiled without optimization. */
 #define V8_SHARED_DATA 8
-/* A FeedbackVector: its slots, how many of them are read; a weak reference. */
+/* A FeedbackVector: the offset of its slots, and how many of them are read; the tag of a weak
+ * reference. */
 #define V8_FEEDBACK_SLOTS 48
 #define V8_FEEDBACK_MAX 64
 #define V8_WEAK_TAG 3
@@ -46,7 +47,7 @@
 
 enum v8_code_kind {
 	V8_CODE_UNKNOWN,
-	V8_CODE_PLAIN, /* of one function, without a table of places */
+	V8_CODE_PLAIN, /* code of one function, without a table of places */
 	V8_CODE_OPTIMIZED,
 };
 
@@ -69,26 +70,26 @@ struct v8_scratch {
 	__u64 script[V8_BLOCK_WORDS];
 	__u64 scope[V8_BLOCK_WORDS]; /* ScopeInfo, then its slots */
 	__u64 text[V8_BLOCK_WORDS];  /* String */
-	__u64 maps[V8_MAP_COUNT];    /* maps found to be of the type, in this sample */
+	__u64 maps[V8_MAP_COUNT];    /* maps that this sample has found to be of the type */
 	__u32 sample;
-	__u32 has_script; /* the last function is no builtin */
+	__u32 has_script; /* the last function has a script: it is no builtin */
 	__u64 code[V8_BLOCK_WORDS];
 	__u64 deopt[V8_BLOCK_WORDS]; /* DeoptimizationData */
 	__u64 inlined[V8_INLINED_MAX];
 	struct v8_code_told code_told;
-	__u64 loop_cell; /* a function's feedback, and the code that was found by it last */
+	__u64 loop_cell; /* a function's feedback, and the code that was last found by it */
 	__u64 loop_code;
 	__u64 vain[V8_VAIN_SLOTS]; /* hashes of searches that found nothing in this sample */
-	__u64 code_position;       /* of the frame at hand: bytes into its code */
-	__u64 head[4];             /* of a BytecodeArray's table */
+	__u64 code_position;       /* the current frame's position in its code, in bytes */
+	__u64 head[4];             /* the head of a BytecodeArray's table */
 	struct v8_told told;
-	__u64 bytecodes; /* the BytecodeArray of the frame at hand; 0: it has none */
+	__u64 bytecodes; /* the BytecodeArray of the current frame; 0: it has none */
 	__u64 last_bytecodes;
-	__u64 source_at; /* of the script at hand: its source */
+	__u64 source_at; /* the source of the current script */
 	__u32 source_bytes, source_unit;
 	__u64 parts[V8_NAME_PARTS_MAX]; /* right halves of a String of two */
 	__u32 text_type, text_bytes;
-	__u32 copied_unit; /* of the characters that v8_copy() copied */
+	__u32 copied_unit; /* bytes of each character that v8_copy() has copied */
 	__u64 text_at;
 };
 
@@ -114,7 +115,7 @@ static __always_inline void v8_begin_sample(const struct walk *w, struct v8_scra
 	__builtin_memset(v->vain, 0, sizeof(v->vain));
 }
 
-/* The word at an offset of what was read, and half of it. */
+/* These return a word, or half a word, at an offset of what was read. */
 static __always_inline __u64 v8_word(const __u64 *block, __u32 offset)
 {
 	return *(const volatile __u64 *)&block[offset / 8 & (V8_BLOCK_WORDS - 1)];
@@ -163,7 +164,7 @@ static __always_inline int v8_is(
 
 /* ---- strings ---- */
 
-/* Reads the head of the String that `string` is or stands for to v->text. 0: it is none. */
+/* Reads the head of the String that `string` is, or stands for, to v->text. 0: it is no String. */
 __noinline int v8_string(__u64 string)
 {
 	struct v8_scratch *v = v8_scratch_here();
@@ -204,8 +205,8 @@ __noinline int v8_string(__u64 string)
 	return 0;
 }
 
-/* Copies the text in v->text_at, which is not made of others, to data[at]. All texts of one name
- * have characters of one size. */
+/* Copies the text in v->text_at, which is not made of other Strings, to data[at]. All texts of a
+ * name must have characters of the same size. */
 static __always_inline __u32 v8_copy_flat(
 	struct v8_scratch *v, struct event_code *e, __u32 at, __u32 max)
 {
@@ -252,7 +253,7 @@ __noinline int v8_copy(__u32 at, __u64 string, __u32 max)
 	return bytes < 2048 ? bytes : 0;
 }
 
-/* The same of a function's name and of its script's: how many bytes, at most 1,023. */
+/* The same for a function's name and its script's name; returns how many bytes, at most 1,023. */
 static __always_inline __u32 v8_copy_name(struct v8_scratch *v, struct event_code *e, __u64 string)
 {
 	__u32 bytes = v8_copy(0, string, CODE_NAME_BYTES_MAX);
@@ -270,7 +271,7 @@ static __always_inline __u32 v8_copy_file(
 
 /* ---- functions ---- */
 
-/* Scripts are counted in each isolate, which a thread runs. */
+/* Scripts are counted in each isolate, so the number is made from the thread's isolate, too. */
 static __always_inline __u64 v8_script_number(
 	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
 {
@@ -309,7 +310,7 @@ static __always_inline __u32 v8_copy_scope_name(struct v8_scratch *v, struct eve
 	return bytes;
 }
 
-/* Finds the source of v->script. 0: it is not one text. */
+/* Finds the source of v->script. 0: it is not a single text. */
 static __always_inline int v8_find_source(const struct v8_layout *l, struct v8_scratch *v)
 {
 	v->source_bytes = 0;
@@ -322,8 +323,8 @@ static __always_inline int v8_find_source(const struct v8_layout *l, struct v8_s
 	return 1;
 }
 
-/* Sends a piece of the current script's source. 1: it was sent; 0: later; -1: the process has not
- * touched that memory, as with scripts in a snapshot. */
+/* Sends a piece of the current script's source. 1: it was sent; 0: it must be sent later; -1: the
+ * process has not touched that memory, as with scripts in a snapshot. */
 __noinline int v8_tell_piece(__u32 piece)
 {
 	struct walk *w = walk_here();
@@ -356,8 +357,8 @@ __noinline int v8_tell_piece(__u32 piece)
 	return code_is_told(number);
 }
 
-/* Sends the pieces of the source that were not sent yet, as many as this sample may. 1: all are
- * sent. */
+/* Sends the pieces of the source that were not sent yet, as many as this sample may send. 1: all
+ * are sent. */
 static __always_inline int v8_tell_source(struct v8_scratch *v)
 {
 	for (__u32 i = 0; i < V8_PIECES_MAX; i++) {
@@ -433,8 +434,8 @@ static __always_inline int v8_tell(__u64 number)
 	return 0;
 }
 
-/* The number of the function with this SharedFunctionInfo, which is sent if it is new; 0: it is
- * none. */
+/* The number of the function with this SharedFunctionInfo, which is sent if it is new; 0: `shared`
+ * is no SharedFunctionInfo. */
 __noinline __u64 v8_shared(__u64 shared)
 {
 	struct walk *w = walk_here();
@@ -471,7 +472,7 @@ __noinline __u64 v8_shared(__u64 shared)
 	return number;
 }
 
-/* The same of a JSFunction. */
+/* The same for a JSFunction. */
 static __always_inline __u64 v8_function(
 	const struct v8_layout *l, struct v8_scratch *v, __u64 function)
 {
@@ -484,7 +485,7 @@ static __always_inline __u64 v8_function(
 
 /* ---- code ---- */
 
-/* The Code of the JSFunction in v->function, as it is now. */
+/* The present Code of the JSFunction in v->function. */
 static __always_inline __u64 v8_code_of(
 	const struct walk *w, const struct v8_layout *l, const struct v8_scratch *v)
 {
@@ -516,7 +517,7 @@ __noinline int v8_tell_inlined(__u32 zero)
 	__u64 count = v8_word(v->deopt, V8_DEOPT_FUNCTIONS) >> V8_SMI_SHIFT;
 	for (__u32 i = 0; i < V8_INLINED_MAX; i++) {
 		__u64 x = 0;
-		if (i < count) /* a reference may be a weak one */
+		if (i < count) /* the reference may be a weak one */
 			x = v8_shared(runtime_word(literals + i * sizeof(__u64)) & ~2ULL);
 		*(volatile __u64 *)&v->inlined[i & (V8_INLINED_MAX - 1)] = x;
 	}
@@ -567,7 +568,7 @@ __noinline int v8_tell_code(__u64 number)
 	return 0;
 }
 
-/* Is the instruction at `address` in this Code? It is in v->code then. */
+/* Is the instruction at `address` in this Code? Reads the Code to v->code. */
 static __always_inline int v8_is_in_code(
 	const struct v8_layout *l, struct v8_scratch *v, __u64 code, __u64 address)
 {
@@ -580,8 +581,8 @@ static __always_inline int v8_is_in_code(
 	return v->code_position < v8_half(v->code, l->code_bytes);
 }
 
-/* A loop that runs for long gets code of its own, found in the function's feedback. Searches for
- * the code with `address`, from 11 on. 1: it is in v->code. */
+/* A loop that runs for long gets code of its own, which the function's feedback leads to. Searches
+ * for the code with `address`, from 11 on. 1: it was found, and is in v->code. */
 __noinline int v8_find_loop_code(__u64 address)
 {
 	struct walk *w = walk_here();
@@ -607,7 +608,7 @@ __noinline int v8_find_loop_code(__u64 address)
 		return 0;
 	__u32 count = *(const volatile __u64 *)&v->head[1];
 	for (__u32 i = 0; i < V8_FEEDBACK_MAX; i++) {
-		if (i > count) /* to 12 there is a word more before them */
+		if (i > count) /* up to 12 there is one more word before the slots */
 			return 0;
 		__u64 slot = runtime_word(vector - V8_TAG + V8_FEEDBACK_SLOTS + i * sizeof(slot));
 		if ((slot & 3) != V8_WEAK_TAG || (__u32)slot == V8_WEAK_TAG)
@@ -627,7 +628,7 @@ __noinline int v8_find_loop_code(__u64 address)
 	return 0;
 }
 
-/* Is the instruction at `address` in code of this JSFunction, apart from code of a long loop?
+/* Is the instruction at `address` in code of this JSFunction, other than code of a long loop?
  * Global: verified once. */
 __noinline int v8_runs(__u64 function, __u64 address)
 {
@@ -649,7 +650,7 @@ __noinline int v8_runs(__u64 function, __u64 address)
 	return v8_is_in_code(l, v, *(const volatile __u64 *)&v->head[1], address);
 }
 
-/* Which code executes the function of v->function at `address`. */
+/* Finds which code of the function in v->function is at `address`. */
 static __always_inline enum v8_code_kind v8_find_code(
 	const struct walk *w, const struct v8_layout *l, struct v8_scratch *v, __u64 address)
 {

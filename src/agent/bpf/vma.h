@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vma: from an address to the mapping it lies in, without a lock and without state per process.
+ * vma: finds the mapping that an address lies in, without a lock and without state per process.
  *
  * The tree of the task's own mm is read as it stands, while another thread may change it. Nothing
  * read is trusted: the result counts only if the VMA found belongs to this mm and contains the
@@ -18,8 +18,9 @@ static __always_inline struct vma_search *vma_search_at(__u32 which)
 	return bpf_map_lookup_elem(&vma_searches, &which);
 }
 
-/* A field of a structure of the kernel, of which `copy` has the first STRUCT_COPY_BYTES: out of the
- * copy if it is there. Whether the copy has a field is known when the program is loaded. */
+/* Reads a field of a kernel structure, of which `copy` has the first STRUCT_COPY_BYTES: from the
+ * copy if it is there, else from the structure. Whether the copy has a field is known when the
+ * program is loaded. */
 #define COPY_READ(copy, from, type, field)                                                    \
 	(bpf_core_field_offset(type, field) + sizeof(((type *)0)->field) <= STRUCT_COPY_BYTES \
 			? ((const type *)(const void *)(copy))->field                         \
@@ -39,7 +40,7 @@ static __always_inline int vma_copy(struct vma_search *s, const struct vm_area_s
 
 #define VMA_READ(s, vma, field) COPY_READ((s)->copy, vma, struct vm_area_struct, field)
 
-/* Does this VMA hold `address`, and is it of our mm? Then it is the result. */
+/* Does this VMA contain `address`, and belong to our mm? Then it is the result. */
 static __always_inline int vma_accept(struct vma_search *s, __u64 vma_pointer, __u64 address)
 {
 	const struct vm_area_struct *vma = (const struct vm_area_struct *)vma_pointer;
@@ -55,7 +56,7 @@ static __always_inline int vma_accept(struct vma_search *s, __u64 vma_pointer, _
 	return 1;
 }
 
-/* Slot of the first pivot at or above the address. An unused pivot is 0: the slot before the
+/* The slot of the first pivot at or above the address. An unused pivot is 0: the slot before the
  * end of the node reaches up to the node's own maximum (lib/maple_tree.c, mtree_range_walk). */
 static __always_inline __u32 maple_slot(const __u64 *node, __u32 pivots, __u64 address)
 {
@@ -81,7 +82,7 @@ static __always_inline __u32 maple_pivots(__u32 type)
 	return type == MAPLE_ARANGE64 ? MAPLE_ARANGE64_PIVOTS : MAPLE_RANGE64_PIVOTS;
 }
 
-/* Reads the node that s->entry leads to: its type. 0: it leads to none. */
+/* Reads the node that s->entry leads to, and returns its type. 0: it leads to no node. */
 static __always_inline __u32 vma_read_node(struct vma_search *s)
 {
 	__u32 type = (s->entry >> MAPLE_TYPE_SHIFT) & MAPLE_TYPE_MASK;
@@ -91,8 +92,8 @@ static __always_inline __u32 vma_read_node(struct vma_search *s)
 	return bpf_probe_read_kernel(s->node, MAPLE_NODE_BYTES, node) ? 0 : type;
 }
 
-/* One node of the tree. A global function, so that it is verified once, and not for each depth;
- * before Linux 5.12 such functions take only numbers. */
+/* Goes down by one node of the tree. The function is global, so that the verifier checks it once,
+ * and not for each depth; before Linux 5.12 such functions take only numbers. */
 __noinline int vma_step_maple(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -107,8 +108,8 @@ __noinline int vma_step_maple(__u32 which, __u64 address)
 	return VMA_STEP_DOWN;
 }
 
-/* One node of the tree on the way to the leaf of `address`, with s->last kept. Global, to be
- * verified once. */
+/* Goes down by one node of the tree, on the way to the leaf of `address`, and keeps s->last.
+ * Global, so that the verifier checks it once. */
 __noinline int vma_leaf_step(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -127,8 +128,8 @@ __noinline int vma_leaf_step(__u32 which, __u64 address)
 }
 
 /* Reads the leaf that covers `address` to s->node, and its last address to s->last. 0: there is no
- * such leaf. It checks itself that the kernel has the tree: a global function is verified even if
- * it is not called, and an older kernel lacks the field. */
+ * such leaf. It checks by itself that the kernel has the tree: a global function is verified even
+ * if it is not called, and older kernels lack the field. */
 __noinline int vma_leaf(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -178,7 +179,8 @@ static __always_inline int vma_find_rb(struct vma_search *s, __u64 address)
 	return 0;
 }
 
-/* 1 when vma_searches[which] (whose mm is set) holds the VMA of `address`. Global as above. */
+/* Searches the VMA of `address` in the mm of vma_searches[which]. 1: it was found, and is in the
+ * search. Global, as above. */
 __noinline int vma_find(__u32 which, __u64 address)
 {
 	struct vma_search *s = vma_search_at(which);
@@ -220,9 +222,9 @@ static __always_inline __u64 generation_mix_time(__u64 h, const __u64 *copy, __u
 	return generation_mix(h, (__u64)COPY_READ(copy, at, struct inode___old, i_mtime.tv_nsec));
 }
 
-/* Which file the inode is now: its number may have been reused, and the file overwritten. For a
- * file in the kernel's own memory (a memfd) a random number shows the first, and nothing shows the
- * second, since a compiler that writes its code there changes the time with each page. */
+/* Which file the inode is now: its number may have been reused, or the file overwritten. For a file
+ * in the kernel's own memory (a memfd) a random number shows the former, and nothing shows the
+ * latter, since a compiler that writes its code there changes the file's time with each page. */
 static __always_inline __u32 inode_generation_of(const __u64 *copy, __u64 at, int is_memory)
 {
 	__u64 h = generation_mix(0, INODE_READ(copy, at, i_generation));

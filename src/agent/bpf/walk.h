@@ -2,15 +2,15 @@
 /*
  * walk: one user stack, frame by frame, from the leaf to the root.
  *
- * Each step turns (pc, sp, fp) of a frame into those of its caller. Where a file has a table, by
- * its rules; in memory without a file (JIT code) and in files without a table, by the frame
- * pointer, which is believed only as far as it can be checked: it must lie above the stack
- * pointer, and the return address beside it in executable memory.
+ * Each step turns (pc, sp, fp) of a frame into those of its caller. If the file has a table, its
+ * rules are used. In memory without a file (JIT code) and in files without a table the frame
+ * pointer is used, as far as it can be checked: it must lie above the stack pointer, and the return
+ * address beside it must lie in executable memory.
  *
- * A zero in place of the caller ends the stack only where it is known to end there: call frame
- * information that leads from a frame that has made a call to a return address and a frame
- * pointer of zero, aligned as the ABI wants it (the entry of a fiber), and the stack's own end.
- * Elsewhere code keeps no frame pointer, or a rule is wrong, and the stack is cut (STACK_END_ZERO).
+ * A caller of zero is taken for the root in two cases only: at the stack's own end; and if call
+ * frame information leads from a frame that has made a call to a return address and a frame pointer
+ * of zero, aligned as the ABI wants it (the entry of a fiber). In all other cases the code keeps no
+ * frame pointer, or a rule is wrong, and the stack counts as cut (STACK_END_ZERO).
  *
  * The state is in the per-CPU map `walks`. A step returns STACK_END_NONE to go on.
  */
@@ -23,15 +23,17 @@
 #include "table.h"
 #include "vma.h"
 
-#define FP_UNKNOWN 1 /* rbp is lost: not aligned, so no chain begins here */
+#define FP_UNKNOWN                                                                           \
+	1 /* rbp is not known: no chain of frame pointers begins at this value, which is not \
+	     aligned */
 
 #define DWARF_RBX 3
 
 /* ---- steps ---- */
 
-/* In exec the mm is the new program's from some moment on, and sp still the old one's. Two programs
- * that are not relocated lie at the same addresses, so pc may well be in a mapping of the new one;
- * but where the old stack was there is nothing. */
+/* During exec the mm becomes the new program's while sp is still the old program's. Two programs
+ * that are not relocated lie at the same addresses, so pc may be in a mapping of the new program;
+ * but it has nothing where the old stack was. */
 static __always_inline int stack_is_there(const struct walk *w)
 {
 	__u64 word;
@@ -47,7 +49,7 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 	return pc ? STACK_END_NONE : STACK_END_ZERO;
 }
 
-/* The same by a rule that says where the return address is. */
+/* The same, with a rule that says where the return address is. */
 static __always_inline enum stack_end step_by(
 	struct walk *w, const struct unwind_rule *rule, __u64 pc, __u64 sp, __u64 fp)
 {
@@ -56,7 +58,7 @@ static __always_inline enum stack_end step_by(
 	return end == STACK_END_ZERO && may_end ? STACK_END_ROOT_ZERO : end;
 }
 
-/* The stack as execve left it. */
+/* Is sp where execve set it? */
 static __always_inline int is_at_stack_base(const struct walk *w)
 {
 	return unwind_is_at_stack_base(w->stack_start, w->sp);
@@ -70,7 +72,7 @@ static __always_inline enum stack_end step_signal(struct walk *w)
 	return w->pc ? STACK_END_NONE : STACK_END_ZERO;
 }
 
-/* A register by DWARF's number. 0: it is not known in this frame. */
+/* Reads a register by its DWARF number. 0: it is not known in this frame. */
 static __always_inline int read_register(const struct walk *w, __u32 number, __u64 *out)
 {
 	if (w->pc_is_exact || w->regs_are_kept) {
@@ -87,7 +89,8 @@ static __always_inline enum stack_end step_frame_pointer(struct walk *w)
 {
 	__u64 next_fp, pc;
 	__u64 fp = w->fp;
-	if (fp == 0 && !w->pc_is_exact) /* System V ABI 3.4.1: or it is used for something else */
+	if (fp == 0 && !w->pc_is_exact) /* System V ABI 3.4.1: the end, or rbp is used for something
+					   else */
 		return is_at_stack_base(w) ? STACK_END_ROOT_NO_INFO : STACK_END_ZERO;
 	if (!unwind_fp_may_be_followed(fp, w->sp) || !read_stack(w, fp, &next_fp) ||
 		!read_stack(w, fp + 8, &pc))
@@ -106,7 +109,7 @@ static __always_inline enum stack_end step_without_rule(struct walk *w)
 	return step_frame_pointer(w);
 }
 
-/* The canonical frame address of the rules that have one. */
+/* Computes the canonical frame address, for rules that have one. */
 static __always_inline enum stack_end rule_cfa(
 	const struct walk *w, const struct unwind_rule *rule, __u64 *out)
 {
@@ -131,7 +134,7 @@ static __always_inline enum stack_end rule_cfa(
 	return STACK_END_NONE;
 }
 
-/* The caller's rbx, in files that say where it is. */
+/* Reads the caller's rbx, in files whose rules say where it is. */
 static __always_inline int rule_bx(struct walk *w, const struct unwind_rule *rule, __u64 cfa)
 {
 	__u32 kind = rule->fp & UNWIND_BX_MASK;
@@ -155,7 +158,7 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	if (cfa <= w->sp && !(in_register && cfa == w->sp) && rule->cfa != UNWIND_CFA_SWITCH)
 		return STACK_END_LOOP;
 	__u64 fp = (rule->fp & UNWIND_FP_MASK) == UNWIND_FP_SAME ? w->fp : FP_UNKNOWN;
-	/* rbp first: it lies lower, mostly right beside the return address. */
+	/* rbp is read first: it lies lower, mostly right beside the return address. */
 	if (unwind_rule_reads_fp(rule) && !read_stack(w, unwind_rule_fp_at(rule, cfa, w->fp), &fp))
 		return STACK_END_READ_ERROR;
 	if (!rule_bx(w, rule, cfa))
@@ -170,10 +173,10 @@ static __always_inline enum stack_end step_table(struct walk *w, const struct un
 	return step_by(w, rule, pc, cfa, fp);
 }
 
-/* Go's morestack runs newstack on the stack of g0. Of the goroutine's registers only those in its g
- * are kept. r14 is the goroutine until newstack begins, and g0 from then on; that it is a g at all
- * is proved by m.g0 or m.curg, which must be equal to it. Once newstack has put the goroutine
- * aside, m.curg is 0: g0 works for no goroutine then, and the stack ends. */
+/* Go's morestack runs newstack on the stack of g0. Of the goroutine's registers only those saved in
+ * its g are known. r14 is the goroutine's g until newstack begins, and g0 from then on; m.g0 or
+ * m.curg must be equal to it, which proves that it is a g at all. Once newstack has put the
+ * goroutine aside, m.curg is 0: then g0 works for no goroutine, and the stack ends. */
 static __always_inline enum stack_end step_go_morestack(
 	struct walk *w, const struct unwind_rule *rule)
 {
@@ -192,8 +195,8 @@ static __always_inline enum stack_end step_go_morestack(
 	return step_to(w, regs[1], regs[0], fp);
 }
 
-/* libgcc has found where an exception is caught or cleaned up: the walk goes on there, in a frame
- * further up, at the first instruction of that code. */
+/* libgcc has found where an exception is caught or cleaned up: the walk continues in that frame,
+ * further up, at the first instruction of the handler. */
 static __always_inline enum stack_end step_context(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 fp_at, fp, to[2]; /* cfa, ra */
@@ -209,8 +212,8 @@ static __always_inline enum stack_end step_context(struct walk *w, const struct 
 	return step_to(w, to[1] + 1, to[0], fp); /* it is looked up by the byte before */
 }
 
-/* Nine of ten frames: CFA by sp or rbp, the return address by the CFA. Does what step_table() does
- * for these, and nothing else. */
+/* A faster step_table() for nine of ten frames: those with the CFA by sp or rbp, and the return
+ * address by the CFA. */
 static __always_inline enum stack_end step_plain(struct walk *w, const struct unwind_rule *rule)
 {
 	__u64 pc, fp = w->fp;
@@ -289,9 +292,10 @@ static __always_inline enum stack_end walk_vsyscall(struct walk *w, __u64 addres
 
 static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 address)
 {
-	if (w->user_count > 0) /* what led here was wrong: not a frame */
+	if (w->user_count > 0) /* the step that led here was wrong: this is no frame */
 		return w->pc_is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
-	if (w->in_exec) /* exec has switched the mm, the registers are still the old program's */
+	if (w->in_exec) /* exec has switched the mm, but the registers are still the old program's
+			 */
 		return STACK_END_EXEC;
 	walk_record(w, FRAME_FILE_ADDRESS, address);
 	return STACK_END_NO_VMA;
@@ -307,7 +311,8 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
-	/* A return address may be the first byte of the next function: look the call up. */
+	/* A return address may be the first byte of the next function, so the byte before it is
+	 * looked up. */
 	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
 	if (address - X86_VSYSCALL_START < X86_VSYSCALL_BYTES)
 		return walk_vsyscall(w, address);
@@ -371,7 +376,7 @@ __noinline int walk_step(__u32 zero)
 	return w->runtime.stage >= RUNTIME_FIND ? runtime_code_step(w) : runtime_step(0);
 }
 
-/* Each frame of a runtime may have been looked at once before. */
+/* A frame of a runtime may take two steps: one to look at it, and one to record it. */
 #define WALK_STEPS_MAX (2 * SAMPLE_USER_FRAMES_MAX)
 
 static __always_inline enum stack_end walk_user_stack(struct walk *w)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An event does not survive its CPU going offline: the kernel takes it off for good, so it is made
- * anew when the CPU is back. The kernel's own list of CPUs says when. It is read again and again,
- * not watched: uevents reach only the initial network namespace. A CPU that goes and comes between
- * two looks leaves the list as it was (when the host sleeps all but one do): the event that is dead
- * is known by its silence, since those that live fire on idle CPUs too.
+ * An event does not survive its CPU going offline: the kernel removes it for good, so it is made
+ * anew when the CPU is back. The kernel's list of CPUs shows that. The list is read again and
+ * again, not watched, since uevents reach only the initial network namespace. If a CPU goes and
+ * comes back between two looks (as all but one do when the host sleeps), the list is unchanged: a
+ * dead event is then known by its silence, since live ones fire on idle CPUs, too.
  */
 #include "agent/sample/cpus.h"
 
@@ -34,12 +34,13 @@ struct cpus {
 	int online_fd;
 	bool paused;
 	struct bpf_link **links; /* [count]; NULL: no event */
-	int *fds;                /* [count]; of the events, the links' own */
+	int *fds;                /* [count]; the events' descriptors, owned by the links */
 	bool *online;            /* [count] */
-	uint64_t *fired;         /* [count]; how often it had, and since when it has not again */
-	int64_t *fired_at_ns;    /* [count] */
-	bool *silent;            /* [count]; it is dead, and there is no other to be had */
-	size_t text_len;         /* of the list as it was last */
+	uint64_t *fired; /* [count]; how often the event had fired, and since when it has not fired
+			    again */
+	int64_t *fired_at_ns; /* [count] */
+	bool *silent;         /* [count]; the event is dead, and could not be replaced */
+	size_t text_len;      /* length of the list's text when it was last read */
 	char text[ONLINE_TEXT_MAX];
 };
 
@@ -99,7 +100,7 @@ enum status cpus_new(
 	return OK;
 }
 
-/* Not counted as long as it is. */
+/* A silent CPU does not count as attached. */
 static void set_silent(struct cpus *c, uint32_t cpu, bool silent)
 {
 	if (c->silent[cpu] == silent)
@@ -147,12 +148,15 @@ void cpus_free(struct cpus *c)
 static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 {
 	int fd = broker_perf_event(cpu, c->frequency_hz);
-	/* There is none: we may do it ourselves. Or it has not enough: with perf_event_paranoid=3,
-	 * Debian's default, CAP_SYS_ADMIN is needed, which root still has when sampling begins. */
+	/* Without a broker this process may be allowed to open the event. With one, the broker may
+	 * lack a capability: perf_event_paranoid=3, Debian's default, requires CAP_SYS_ADMIN, which
+	 * root still has when sampling begins. */
 	int refused = errno;
 	if (fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM)) {
 		fd = privileged_open_cpu(cpu, c->frequency_hz);
-		if (fd < 0 && errno == ENOSYS) /* the sandbox: it was the broker's turn */
+		if (fd < 0 &&
+			errno ==
+				ENOSYS) /* the sandbox forbids it here, and the broker has failed */
 			errno = refused;
 	}
 	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
@@ -171,8 +175,9 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 		return s;
 	}
 	c->fds[cpu] = fd;
-	c->fired_at_ns[cpu] = clock_monotonic_ns(); /* not yet, and it is not late */
-	if (c->paused)                              /* attaching has enabled it */
+	c->fired_at_ns[cpu] =
+		clock_monotonic_ns(); /* the event has not fired yet, but is not late */
+	if (c->paused)                /* attaching has enabled it */
 		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	atomic_fetch_add(&c->attached, 1);
 	return OK;
@@ -190,8 +195,8 @@ void cpus_pause(struct cpus *c, bool paused)
 	}
 }
 
-/* A CPU clock turns its frequency into a period when it is made, and knows only that from then on:
- * kernel/events/core.c, perf_swevent_init_hrtimer(). */
+/* A CPU clock event turns its frequency into a period when it is made, and has only the period from
+ * then on: kernel/events/core.c, perf_swevent_init_hrtimer(). */
 enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e)
 {
 	assert(frequency_hz > 0);
@@ -220,8 +225,8 @@ enum status cpus_update(struct cpus *c, struct err *e)
 			detach(c, cpu);
 		} else if (!c->links[cpu]) {
 			enum status one = attach(c, cpu, e);
-			/* A CPU that we may not sample now cannot be sampled at the next look
-			 * either: it is said once, and the others are sampled. */
+			/* A CPU that may not be sampled now cannot be sampled at the next look
+			 * either: that is reported once, and the other CPUs are sampled. */
 			if (one != OK && (one != E_DENIED || c->attached == 0))
 				return one;
 			s = one != OK ? one : s;
@@ -232,13 +237,13 @@ enum status cpus_update(struct cpus *c, struct err *e)
 	return s;
 }
 
-/* The longest that events which live may be silent: a hypervisor may let a CPU wait. */
+/* How long a live event may be silent: a hypervisor may let a CPU wait. */
 static int64_t patience_ns(const struct cpus *c)
 {
 	return MAX(CPUS_SILENCE_NS, CPUS_SILENCE_PERIODS * NS_PER_SEC / c->frequency_hz);
 }
 
-/* The old event goes only when there is a new one: it may have been a pause. */
+/* The old event is removed only once there is a new one: the silence may have been a pause. */
 static enum status renew(struct cpus *c, uint32_t cpu, struct err *e)
 {
 	struct bpf_link *link = c->links[cpu];
@@ -274,7 +279,7 @@ enum status cpus_listen(struct cpus *c, const uint64_t *fired, int64_t now_ns, s
 		if (one == OK)
 			continue;
 		s = one;
-		if (one == E_DENIED) /* it will not be ours later either: said once */
+		if (one == E_DENIED) /* it will be refused later, too; that is reported once */
 			set_silent(c, cpu, true);
 	}
 	return s;

@@ -36,6 +36,6 @@ uint64_t cpus_renewed(const struct cpus *c);
 void cpus_detach(struct cpus *c);
 /* While paused no event fires, not even on CPUs that come online. */
 void cpus_pause(struct cpus *c, bool paused);
-/* From now on so many samples a second. */
+/* Sets how many samples a second each CPU takes from now on. */
 NODISCARD enum status cpus_set_frequency(struct cpus *c, uint32_t frequency_hz, struct err *e);
 uint32_t cpus_attached(const struct cpus *c);

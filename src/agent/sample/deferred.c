@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stack of a sample comes right before it from the same CPU, so one for each CPU is kept until
- * its sample is there; then both are one item of a short list, oldest first. In the list a stack is
- * compressed: with hundreds of programs that start at once, stacks would be most of the agent's
- * memory.
+ * The stack of a sample comes right before it from the same CPU. So one stack for each CPU is kept
+ * until its sample is there; then both become one item of a short list, oldest first. In the list a
+ * stack is compressed: with hundreds of programs that start at once, stacks would be most of the
+ * agent's memory.
  *
- * A walk is tried when the list is run and the file in which it ended last is not unknown any more,
- * from where it ended in the kernel. It mirrors
- * agent/bpf/walk.h, with unwind_step() for the steps, the copied words for memory, and the list of
- * mappings for the tree. Frames of a language runtime are not walked again: where the kernel has
- * left a gap for them, it stays behind the last frame.
+ * When the list is processed, a walk is tried again if the file in which it ended last is not
+ * unknown any more. It begins where it ended in the kernel. It mirrors agent/bpf/walk.h, with
+ * unwind_step() for the steps, the copied words for memory, and the list of mappings for the tree.
+ * Frames of a language runtime are not walked again: where the kernel has left a gap for them, it
+ * stays behind the last frame.
  */
 #include "agent/sample/deferred.h"
 
@@ -23,7 +23,7 @@
 #include <string.h>
 
 #define CPUS_MAX 8192
-/* Of a limit of memory, one part in so many is for samples that wait for their files. */
+/* Samples that wait for their files may take one part in this many of the memory limit. */
 #define DEFERRED_LIMIT_PARTS 4
 
 struct item {
@@ -31,7 +31,7 @@ struct item {
 	void *packed; /* its stack */
 	uint32_t packed_len, stack_len;
 	bool is_tried;
-	struct file_key unknown; /* when it was tried: it waits for this file */
+	struct file_key unknown; /* is_tried: the file that it waits for */
 	int64_t deadline_ns;
 };
 
@@ -40,10 +40,10 @@ struct deferred {
 	VEC(struct event_stack *) pending; /* by CPU; NULL: none */
 	VEC(struct item) items;            /* in order of arrival */
 	uint32_t items_max;
-	uint64_t bytes; /* of their stacks and samples */
+	uint64_t bytes; /* bytes of the items' stacks and samples */
 	uint64_t bytes_max;
 	struct buf packed;         /* the stack that is compressed last */
-	struct event_stack *stack; /* the one that is walked */
+	struct event_stack *stack; /* the stack that is being walked */
 	struct event_sample *out;  /* room for the longest one */
 	struct deferred_metrics metrics;
 };
@@ -84,7 +84,7 @@ void deferred_stack(struct deferred *d, const struct event_stack *stack)
 	d->pending.v[cpu] = copy_of(stack, stack_len(stack));
 }
 
-/* The stack that came for this sample; the caller's now. NULL: it was lost. */
+/* Takes the stack that came for this sample; the caller owns it. NULL: it was lost. */
 static struct event_stack *take_stack(struct deferred *d, const struct event_sample *s)
 {
 	if (s->h.cpu >= d->pending.len)
@@ -109,7 +109,7 @@ static void item_free(struct item *item)
 	free(item->sample);
 }
 
-/* E_LIMIT, E_NOMEM: nothing of it is left. */
+/* Makes an item of a stack and its sample. E_LIMIT, E_NOMEM: nothing of it is left. */
 static enum status item_make(struct deferred *d, const struct event_stack *stack,
 	const struct event_sample *s, struct item *out)
 {
@@ -232,7 +232,8 @@ static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
 	if (is_at_base && (rule->cfa == UNWIND_CFA_NONE ||
 				  (rule->cfa == UNWIND_CFA_FRAME_POINTER && has_zero_fp)))
 		return STACK_END_ROOT_NO_INFO;
-	w->left_copy = rule->cfa == UNWIND_CFA_GO_MORESTACK; /* what it needs is on no stack */
+	w->left_copy = rule->cfa ==
+		       UNWIND_CFA_GO_MORESTACK; /* this rule needs memory that is on no stack */
 	enum stack_end end = ends[unwind_step(EM_X86_64, rule, &w->frame, read_copy, w)];
 	bool needed_more = end == STACK_END_READ_ERROR || end == STACK_END_UNSUPPORTED ||
 			   end == STACK_END_NO_TABLE;
@@ -248,7 +249,7 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 	if (w->out->user_count >= SAMPLE_USER_FRAMES_MAX)
 		return STACK_END_DEPTH;
 	if (!m && w->stack->mapping_count == STACK_MAPPINGS_MAX)
-		return STACK_END_COPY; /* there may be more */
+		return STACK_END_COPY; /* there may be more frames */
 	if (!m)
 		return w->frame.is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
 	bool is_vdso = w->stack->vdso && m->start == w->stack->vdso;
@@ -272,7 +273,7 @@ static enum stack_end rewalk_frame(struct rewalk *w)
 	return step_by(w, &rule);
 }
 
-/* The gap that follows the frame where the walk ended, taken off; 0: there is none. */
+/* Takes the gap off that follows the frame where the walk ended; 0: there is none. */
 static uint64_t take_gap(struct event_sample *s)
 {
 	uint64_t last = s->frames[s->kernel_count + s->user_count - 1];
@@ -282,18 +283,18 @@ static uint64_t take_gap(struct event_sample *s)
 	return last;
 }
 
-/* The sample with the frames that can be found now, in d->out. *unknown: of d->stack, where it
- * ended. */
+/* Puts the sample with the frames that can be found now into d->out. *unknown: the mapping of
+ * d->stack in which the walk ended. */
 static enum stack_end rewalk(
 	struct deferred *d, const struct item *item, const struct stack_mapping **unknown)
 {
 	enum status s = codec_lz4_block_decompress_exact(
 		item->packed, item->packed_len, d->stack, item->stack_len, NULL);
-	assert(s == OK); /* it is as we made it */
+	assert(s == OK); /* it was packed here */
 	struct rewalk w = { d, d->stack, first_frame(d->stack), d->out, NULL, false };
 	memcpy(d->out, item->sample, sample_len(item->sample));
 	uint64_t gap = take_gap(d->out);
-	d->out->user_count--; /* the last frame again, by its file */
+	d->out->user_count--; /* the last frame is recorded again, with its file */
 	enum stack_end end = STACK_END_NONE;
 	while (end == STACK_END_NONE)
 		end = rewalk_frame(&w);
@@ -312,7 +313,7 @@ static bool is_unknown(const struct deferred *d, const struct file_key *key)
 	return d->config.find(d->config.ctx, key, 0, &id, &rule) == DEFERRED_NOT_YET;
 }
 
-/* True: it is emitted and freed. */
+/* Tries to finish an item. True: it was emitted and freed. */
 static bool try_item(struct deferred *d, struct item *item, bool is_last_time)
 {
 	if (item->is_tried && !is_last_time && is_unknown(d, &item->unknown))

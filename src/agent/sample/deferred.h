@@ -24,7 +24,7 @@
 enum deferred_file {
 	DEFERRED_KNOWN,   /* id and rule are given */
 	DEFERRED_NO_ROOM, /* the id is given; the file's table had no room */
-	DEFERRED_NOT_YET, /* it may be known later */
+	DEFERRED_NOT_YET, /* the file may be known later */
 	DEFERRED_NEVER,
 };
 
@@ -34,8 +34,8 @@ struct deferred_config {
 		uint32_t *out_file_id, struct unwind_rule *out_rule);
 	void (*emit)(void *ctx, const struct event_sample *s);
 	void *ctx;
-	uint32_t frequency_hz; /* samples a second, of all CPUs, at most */
-	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: that */
+	uint32_t frequency_hz; /* the most samples a second of all CPUs */
+	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: DEFERRED_BYTES_MAX */
 };
 /* What bytes_max should be on a host with `host_bytes` of memory, of which the agent may have
  * `limit_bytes` (0: as much as it needs). */

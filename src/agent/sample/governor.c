@@ -3,14 +3,15 @@
 
 #include <sys/random.h>
 
-/* Of the limit: below this at twice the rate, the rate may be doubled. */
+/* The rate may be doubled if at twice the rate the cost stays below this share of the limit. */
 #define RAISE_SHARE 0.75
 
 static uint32_t draw_at_random(void)
 {
 	uint32_t r = 0;
 	(void)!getrandom(&r, sizeof(r), 0);
-	return r % GOVERNOR_THRESHOLD_MAX; /* 2^32 is 96 more than a multiple: as good as fair */
+	return r % GOVERNOR_THRESHOLD_MAX; /* 2^32 is 96 more than a multiple: the bias does not
+					      matter */
 }
 
 void governor_init(struct governor *g, const struct governor_config *c)
@@ -28,7 +29,7 @@ static void take_a_chance(struct governor *g, int64_t now_ns)
 {
 	if (g->c.chance_threshold >= GOVERNOR_THRESHOLD_MAX || now_ns < g->chance_end_ns)
 		return;
-	/* The grid of the intervals stays, unless one was slept through. */
+	/* Intervals keep their grid, unless one was slept through. */
 	int64_t next_ns = g->chance_end_ns + g->c.chance_ns;
 	g->chance_end_ns = next_ns > now_ns ? next_ns : now_ns + g->c.chance_ns;
 	g->paused = g->c.draw() >= g->c.chance_threshold;
@@ -39,7 +40,8 @@ static void take_a_chance(struct governor *g, int64_t now_ns)
 
 /* ---- limits ---- */
 
-/* Most samples of the window came from the scheduler, or the timer cannot go any lower. */
+/* Are off-CPU samples the cause? Most samples of the window came from the scheduler, or the timer's
+ * rate cannot be lowered any more. */
 static bool off_cpu_is_to_blame(const struct governor *g, const struct governor_usage *u)
 {
 	uint64_t off_cpu = u->off_cpu_samples - g->window_off_cpu;
@@ -75,7 +77,7 @@ static void raise_again(struct governor *g)
 	metric_add(&g->metrics.raised, 1);
 }
 
-/* The end of a window. */
+/* To be called at the end of a window: changes the rate if necessary. */
 static void judge(struct governor *g, const struct governor_usage *u, struct governor_decision *out)
 {
 	double all_ns = (double)(u->now_ns - g->window_begin_ns) * g->c.cpus;
@@ -85,7 +87,7 @@ static void judge(struct governor *g, const struct governor_usage *u, struct gov
 	bool calm = g->c.cpu_share <= 0 || share * 2 < g->c.cpu_share * RAISE_SHARE;
 	metric_set(&g->metrics.used_ppm, (uint64_t)(MAX(share, 0.0) * 1e6));
 	out->drop_caches = memory_high;
-	/* While nothing is sampled, what it costs says nothing about a rate. */
+	/* While nothing is sampled, the cost says nothing about the rate. */
 	if (g->paused)
 		return;
 	if (memory_high) {

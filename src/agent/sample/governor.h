@@ -6,9 +6,9 @@
  *
  * Cost: the CPU time of the agent, of its broker and of its eBPF programs, as a share of all CPUs
  * of the host, over windows of GOVERNOR_WINDOW_NS. Above the limit the rate is halved, down to 1
- * Hz; when at twice the rate it would still be below three quarters of the limit, for
- * GOVERNOR_CALM_WINDOWS in a row, it is doubled, up to what was asked for. Memory above its limit
- * halves the rate too, and lets the agent drop data that it can read again.
+ * Hz; if the cost at twice the rate would still be below three quarters of the limit, for
+ * GOVERNOR_CALM_WINDOWS in a row, the rate is doubled, up to what was asked for. Memory above its
+ * limit halves the rate too, and lets the agent drop data that it can read again.
  *
  * There are two rates: the timer's, and the share of threads leaving their CPU that is sampled. The
  * rate that brought most samples of the window is halved. The rate that was halved most often is
@@ -48,11 +48,11 @@ struct governor_usage {
 
 struct governor_decision {
 	uint32_t frequency_hz;
-	uint32_t off_cpu_halvings; /* of the share that was asked for */
+	uint32_t off_cpu_halvings; /* how often the share that was asked for was halved */
 	bool paused;
 	bool drop_caches; /* once for each window above the limit of memory */
 	bool changed;     /* rate or pause have changed since the last time */
-	const char *why;  /* of a change of the rate */
+	const char *why;  /* the reason for a change of the rate */
 };
 
 #define GOVERNOR_METRICS(X)                                                                        \

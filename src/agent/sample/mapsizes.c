@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * With the number of CPUs grow the ring, and the maps of which each CPU has a copy. The reader
- * empties the ring four times a second, and is woken when it is half full: at 19 Hz and 128 CPUs 2
- * MiB are half of a second of samples of 800 bytes, and a tenth of one of the largest there are.
+ * The ring, and the maps of which each CPU has a copy, grow with the number of CPUs. The reader
+ * empties the ring four times a second, and is woken when it is half full: at 19 Hz on 128 CPUs 2
+ * MiB hold the samples of about a second at 800 bytes each, and those of a tenth of a second at the
+ * largest size.
  *
  * The estimate follows kernel/bpf/arraymap.c (array_map_mem_usage()), hashtab.c
  * (htab_map_mem_usage()) and ringbuf.c (ringbuf_map_mem_usage()) of Linux 6.6; the charges of 5.10
@@ -22,12 +23,11 @@
 #define RING_BYTES_MAX (32u << 20)
 #define RING_BYTES_LEAST_HZ (2u << 20) /* the most at LEAST_HZ */
 #define SEEN_SLOTS_LEAST_HZ 512        /* five times the samples of an epoch */
-/* At LEAST_HZ of 192 CPUs 96 share one, and of a thousand copies some 20 are in the way of
- * another. */
+/* At LEAST_HZ on 192 CPUs 96 CPUs share one; of a thousand copies some 20 find it in use. */
 #define STACK_COPIES_LEAST_HZ 2
 #define STACK_COPIES_MAX 1024
-/* Pairs: the functions of some 40 Python programs; three that share a pair are told again and
- * again. */
+/* Pairs, for the functions of some 40 Python programs. If three functions share a pair, they are
+ * sent again and again. */
 #define CODES_TOLD_LEAST_HZ 2048
 
 #define EVENT_BYTES_MAX                \
@@ -46,7 +46,7 @@ static uint32_t power_of_two(uint64_t need, uint32_t least, uint64_t most)
 
 void mapsizes_choose(uint32_t cpus, uint32_t frequency_hz, bool is_off_cpu, struct mapsizes *out)
 {
-	/* Half a second of the largest events there are: the reader comes earlier. */
+	/* The ring has room for half a second of the largest events; the reader comes earlier. */
 	uint64_t ring = (uint64_t)cpus * frequency_hz * EVENT_BYTES_MAX / 2;
 	uint64_t ring_max = (uint64_t)RING_BYTES_LEAST_HZ * MAX(frequency_hz, LEAST_HZ) / LEAST_HZ;
 	bool is_seldom = frequency_hz <= LEAST_HZ && !is_off_cpu;
@@ -67,7 +67,7 @@ static uint64_t round_up(uint64_t bytes, uint64_t unit)
 	return (bytes + unit - 1) / unit * unit;
 }
 
-/* As struct htab_elem and struct bucket are: 48 and 16 bytes. */
+/* struct htab_elem has 48 bytes, and struct bucket 16. */
 static uint64_t hash_bytes(
 	uint64_t key_bytes, uint64_t value_bytes, uint64_t entries, uint64_t cpus)
 {
@@ -106,7 +106,7 @@ uint64_t mapsizes_estimate(const struct bpf_object *object, uint32_t cpus)
 	return bytes;
 }
 
-/* "memlock:" of a map or program: what the kernel charges for it; 0 when it does not say. */
+/* "memlock:" of a map or program: what the kernel charges for it; 0: the kernel does not say. */
 static uint64_t kernel_bytes_of(int fd)
 {
 	char path[64];
@@ -135,8 +135,7 @@ uint64_t mapsizes_measure(const struct bpf_object *object, uint32_t cpus)
 	{
 		uint64_t charged = kernel_bytes_of(bpf_map__fd(map));
 		bytes += charged;
-		/* Linux 5.11 to 6.3 charge no process, and tell what has nothing to do with it: of
-		 * a ring 0. */
+		/* Linux 5.11 to 6.3 charge no process, and show unrelated numbers: 0 for a ring. */
 		if (bpf_map__type(map) == BPF_MAP_TYPE_RINGBUF)
 			is_charged &= charged >= bpf_map__max_entries(map);
 	}

@@ -17,7 +17,7 @@ struct bpf_object;
 #define KERNEL_BYTES_IDLE (18u << 20)
 #define KERNEL_CPUS_MAX 192
 #define TABLE_BYTES_IDLE_LEAST (8u << 20)
-#define TABLE_BYTES_IDLE (12u << 20) /* where there is room for it */
+#define TABLE_BYTES_IDLE (12u << 20) /* if there is room for it */
 /* Tables in use may take 1 % of the host's memory, and TABLE_BYTES_LEAST in any case. But they take
  * at most half of our control group's limit, since the kernel counts them there (Linux 5.11). */
 #define TABLE_BYTES_LEAST (64u << 20)

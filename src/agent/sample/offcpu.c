@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stay is found by its thread and when it began. It knows its sample, or (when that is still
- * being finished elsewhere) its end; with both it is emitted and gone.
+ * A stay off the CPU is identified by its thread and by when it began. It has its sample, or (if
+ * the sample is still being finished elsewhere) its end; once it has both, it is emitted and
+ * removed.
  *
  * Threads of a pool wait in the same place, so stacks are kept once, by their content, and counted.
  */
@@ -28,9 +29,9 @@ struct stay {
 	uint32_t tid;
 	uint32_t stack; /* NO_STACK: the sample has not come yet */
 	int64_t left_ns;
-	int64_t told_ns;    /* up to here pieces were emitted */
-	int64_t resumed_ns; /* 0: still away */
-	double probability; /* that it was sampled */
+	int64_t told_ns;    /* up to this time pieces were emitted */
+	int64_t resumed_ns; /* 0: the thread is still away */
+	double probability; /* the probability with which it was sampled */
 	struct event_sample sample;
 };
 
@@ -68,11 +69,11 @@ static bool stack_equal(const void *ctx, uint32_t value, const void *key)
 	       (k->count == 0 || memcmp(s->frames, k->frames, k->count * sizeof(uint64_t)) == 0);
 }
 
-/* An element of `free_list`, or a new one at the end of the table: its index. */
+/* The index of an unused element from `free_list`, or of a new one at the end of the table. */
 #define TAKE_INDEX(free_list, table) \
 	((free_list)->len ? (free_list)->v[--(free_list)->len] : (uint32_t)(table)->len)
 
-/* NO_STACK: no room. */
+/* Returns the index of the stack. NO_STACK: there is no room. */
 static uint32_t stack_take(struct offcpu *o, const void *frames, uint32_t count)
 {
 	const struct stack_key key = { count, frames };
@@ -84,7 +85,7 @@ static uint32_t stack_take(struct offcpu *o, const void *frames, uint32_t count)
 		return at;
 	}
 	struct stack s = { .hash = hash, .users = 1, .count = count };
-	/* So that giving back needs no memory. */
+	/* Room is reserved now, so that giving back needs no memory. */
 	if (o->stack_bytes + bytes > OFFCPU_STACK_BYTES_MAX ||
 		!VEC_RESERVE(&o->stacks, o->stacks.len + 1) ||
 		!VEC_RESERVE(&o->free_stacks, o->stacks.len + 1))
@@ -192,7 +193,7 @@ static void stay_emit(struct offcpu *o, struct stay *s, int64_t until_ns)
 		o->config.emit(o->config.ctx, o->out, weighted(s->probability, away_ns));
 }
 
-/* It has both its sample and its end. */
+/* To be called when a stay has both its sample and its end. */
 static void stay_finish(struct offcpu *o, struct stay *s)
 {
 	if (s->resumed_ns - s->left_ns < o->config.min_ns) {
@@ -234,7 +235,7 @@ void offcpu_set_probability(struct offcpu *o, double probability, int64_t since_
 void offcpu_resume(struct offcpu *o, const struct event_resume *r)
 {
 	struct stay *s = stay_get(o, r->tid, (int64_t)r->left_ns);
-	if (!s) /* its sample is counted when it comes, or was */
+	if (!s) /* the sample is counted when it comes, or was counted before */
 		return;
 	s->resumed_ns = MAX((int64_t)r->time_ns, s->told_ns);
 	if (s->stack != NO_STACK)
@@ -250,7 +251,7 @@ void offcpu_tick(struct offcpu *o, int64_t now_ns, uint64_t resumed_lost)
 		if (!s->used)
 			continue;
 		if (s->stack == NO_STACK) {
-			/* Its sample was lost somewhere, and counted there. */
+			/* The sample was lost elsewhere, and counted there. */
 			if (now_ns - s->resumed_ns > OFFCPU_WAIT_NS)
 				stay_end(o, s);
 		} else if (forget) {

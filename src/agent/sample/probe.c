@@ -63,7 +63,7 @@ static bool lockdown_is_confidentiality(void)
 	return false;
 }
 
-/* Debian's kernels know a level of 3, their default, at which only CAP_SYS_ADMIN is asked for. */
+/* Debian's kernels have a level of 3, their default, at which CAP_SYS_ADMIN is required. */
 static int64_t perf_event_paranoid(void)
 {
 	CLEANUP(buf_deinit) struct buf b;
@@ -161,7 +161,7 @@ static enum status probe_perf_event(struct err *e)
 		.disabled = 1,
 	};
 	int fd = -1;
-	/* The first CPU that is online: CPU 0 may be missing in principle. */
+	/* Uses the first CPU that is online, since CPU 0 may be offline. */
 	for (int cpu = 0; fd < 0 && cpu < 64; cpu++) {
 		fd = (int)syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
 		if (fd < 0 && errno != ENODEV)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Life: open (load the programs, test what they believe about this kernel, hook processes) ->
- * start (a perf event on each CPU) -> poll, many times -> stop -> close.
+ * The order of calls: open (load the programs, test what they assume about this kernel, hook
+ * processes) -> start (a perf event on each CPU) -> poll, many times -> stop -> close.
  *
- * The reader wakes by its own timer, the program wakes it only when the ring is half full: at 19 Hz
- * the system calls of the reader, not the samples, are the cost.
+ * The reader wakes by its own timer; the program wakes it only when the ring is half full. At 19 Hz
+ * most of the cost is the reader's system calls, not the samples.
  *
  * Samples whose stack was sent before in this epoch come without frames; stack_cache.h has kept
  * those. When it has kept enough, the program is told to send all frames until the next epoch.
@@ -30,7 +30,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Generated. It casts a const away. */
+/* The skeleton is generated, and casts a const away. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wcast-qual"
 #include "profiler.skel.h"
@@ -51,9 +51,10 @@ struct sampler {
 	struct ring_buffer *ring;
 	struct bpf_link *exec_link;
 	struct bpf_link *exit_link;
-	struct bpf_link *switch_link; /* with off_cpu_probability */
+	struct bpf_link *switch_link; /* NULL without off_cpu_probability */
 	struct stack_cache seen;
-	struct event_sample *restored; /* EVENT_BYTES_MAX: a SEEN sample with its frames */
+	struct event_sample
+		*restored; /* EVENT_BYTES_MAX bytes, for a SEEN sample with its frames */
 	metric_value lost_seen;
 	uint64_t fixed_kernel_bytes; /* maps that do not grow, and programs */
 	uint64_t slab_kernel_bytes;  /* of one slab */
@@ -62,7 +63,7 @@ struct sampler {
 	int possible_cpus;
 	bool started;
 	bool paused;
-	bool polled; /* since the last epoch began */
+	bool polled; /* sampler_poll() has emptied the ring since the last epoch began */
 };
 
 /* ---- opening ---- */
@@ -89,7 +90,7 @@ static int print_nothing(enum libbpf_print_level level, const char *format, va_l
 	return 0;
 }
 
-/* The verifier's last word before its statistics. */
+/* The verifier's last message before its statistics. */
 static struct str verifier_complaint(const char *log)
 {
 	struct str text = str_of(log);
@@ -104,13 +105,13 @@ static struct str verifier_complaint(const char *log)
 	return last;
 }
 
-/* Of the kernel's random numbers, the last that has a switch sampled. */
+/* The largest of the kernel's random numbers for which a switch is sampled. */
 static uint32_t last_chosen(double probability)
 {
 	return (uint32_t)(probability * UINT32_MAX);
 }
 
-/* How large the maps are on so many possible CPUs, but for the slabs. */
+/* Sets the sizes of the maps, except the slabs, for this many possible CPUs. */
 static enum status size_maps(
 	const struct sampler_config *c, struct profiler_bpf *skeleton, uint32_t cpus, struct err *e)
 {
@@ -155,7 +156,7 @@ uint32_t sampler_idle_table_bytes(const struct sampler_config *c)
 	return mapsizes_idle_table_bytes(bytes);
 }
 
-/* The programs' configuration, set before they are loaded. */
+/* Sets the programs' configuration, before they are loaded. */
 static enum status set_up(struct sampler *s, struct err *e)
 {
 	struct profiler_bpf *skeleton = s->skeleton;
@@ -181,7 +182,7 @@ static enum status set_up(struct sampler *s, struct err *e)
 	enum status status = size_maps(&s->config, skeleton, (uint32_t)s->possible_cpus, e);
 	if (status != OK || s->events.code)
 		return status;
-	/* There is no callback for functions. */
+	/* Without a callback for functions runtimes are not walked. */
 	skeleton->rodata->config.codes_mask = 0;
 	return bpf_map__set_max_entries(skeleton->maps.codes_told, 1) ||
 			       bpf_map__set_max_entries(skeleton->maps.hotspot_kept_places, 1)
@@ -248,7 +249,7 @@ static enum status load(struct sampler *s, struct err *e)
 	return status;
 }
 
-/* The mapping of `address` as /proc tells it. */
+/* The mapping of `address`, as /proc shows it. */
 static enum status own_mapping(
 	uint64_t address, uint64_t *out_start, uint64_t *out_end, struct err *e)
 {
@@ -272,7 +273,7 @@ static enum status own_mapping(
 	return s != OK ? s : err_set(e, E_NOTFOUND, "/proc/self/maps: own memory is not there");
 }
 
-/* Let the program look an address of ours up, and compare. */
+/* Lets the program look up an address of this process, and compares the result with /proc. */
 static enum status check_address(struct sampler *s, const void *address, struct err *e)
 {
 	uint64_t start = 0, end = 0;
@@ -332,7 +333,7 @@ static enum status hook(struct sampler *s, struct err *e)
 	s->exit_link = bpf_program__attach(s->skeleton->progs.process_exit);
 	if (!s->exit_link)
 		return probe_explain("watching sched_process_exit", errno, e);
-	/* Does nothing before sampler_start(). */
+	/* The attached program does nothing before sampler_start(). */
 	if (s->config.off_cpu_probability > 0) {
 		s->switch_link = bpf_program__attach(s->skeleton->progs.thread_switch);
 		if (!s->switch_link)
@@ -457,7 +458,7 @@ enum status sampler_set_frequency(struct sampler *s, uint32_t frequency_hz, stru
 	return cpus_set_frequency(s->cpus, frequency_hz, e);
 }
 
-/* Of each possible CPU; false when they cannot be read. */
+/* Reads the counters of each possible CPU; false: they cannot be read. */
 static bool read_counters_each(struct sampler *s, struct bpf_counters *each)
 {
 	uint32_t zero = 0;
@@ -604,7 +605,8 @@ void sampler_next_epoch(struct sampler *s)
 {
 	struct profiler_settings *settings = &s->skeleton->bss->settings;
 	__atomic_store_n(&settings->epoch, settings->epoch + 1, __ATOMIC_RELAXED);
-	/* Hashes of the epoch before the last are forgotten only when none can be in the ring. */
+	/* Hashes of the epoch before the last are forgotten only if none of them can be in the
+	 * ring. */
 	if (s->polled)
 		stack_cache_turn(&s->seen);
 	s->polled = false;
@@ -652,7 +654,7 @@ enum status sampler_set_thread_context(
 	if (!sampler_walks_runtimes(s) || (!place && !s->skeleton->bss->settings.has_contexts))
 		return OK;
 	if (!place) {
-		(void)bpf_map_delete_elem(map, &pid); /* mostly it is not there */
+		(void)bpf_map_delete_elem(map, &pid); /* mostly there is no such entry */
 		return OK;
 	}
 	if (bpf_map_update_elem(map, &pid, place, BPF_ANY) != 0)

@@ -67,9 +67,9 @@ struct sampler_events {
 NODISCARD enum status sampler_open(const struct sampler_config *c,
 	const struct sampler_events *events, struct sampler **out, struct err *e);
 void sampler_close(struct sampler *s);
-/* Begin sampling. */
+/* Begins sampling. */
 NODISCARD enum status sampler_start(struct sampler *s, struct err *e);
-/* Stop the perf events; what is in the ring can still be polled. */
+/* Stops the perf events; what is in the ring can still be polled. */
 void sampler_stop(struct sampler *s);
 /* While paused nothing is sampled; may be called before sampler_start(). */
 void sampler_pause(struct sampler *s, bool paused);
@@ -80,8 +80,8 @@ NODISCARD enum status sampler_set_frequency(
 void sampler_set_off_cpu(struct sampler *s, double probability);
 /* Can its maps be read and changed with the remaining privileges? */
 bool sampler_works(struct sampler *s);
-/* Wait up to timeout_ms for events and deliver them; 0: only what is there. Also notices CPUs that
- * came online. */
+/* Waits up to timeout_ms for events and delivers them; 0: only what is there. Also notices CPUs
+ * that came online. */
 NODISCARD enum status sampler_poll(struct sampler *s, int timeout_ms, struct err *e);
 /* From now on sampler_poll() also reads another ring, and passes its events to `handle`, which must
  * return 0. */
@@ -93,7 +93,7 @@ void sampler_ask_codes(struct sampler *s);
  * tables is divided anew. */
 void sampler_next_epoch(struct sampler *s);
 
-/* Make a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
+/* Makes a file known: from now on its frames carry `file_id`, and `t` (NULL: none, frame pointers)
  * unwinds them. Replaces an earlier one of the same inode and device. `t` is copied.
  * FRAME_FILE_VDSO: key is ignored, `t` is the vDSO's, by offset in its image. E_LIMIT: over
  * table_bytes_max after the coldest tables were evicted; then the file is known, and stacks end in
@@ -103,14 +103,15 @@ void sampler_next_epoch(struct sampler *s);
 NODISCARD enum status sampler_publish(struct sampler *s, const struct file_key *key,
 	uint32_t file_id, const struct unwind_table *t, struct err *e);
 void sampler_retract(struct sampler *s, const struct file_key *key);
-/* False: it was not asked for, or the kernel refused it. */
+/* False: walking runtimes was not asked for, or the kernel has refused it. */
 bool sampler_walks_runtimes(const struct sampler *s);
-/* The threads of this process say which span they work for: from now on its samples have it.
- * E_LIMIT: THREAD_CONTEXTS_MAX processes do. NULL: it does not any more. */
+/* Sets where the threads of this process say which span they work for: from now on its samples have
+ * the span. NULL: they do not say it any more. E_LIMIT: there are THREAD_CONTEXTS_MAX such
+ * processes already. */
 NODISCARD enum status sampler_set_thread_context(
 	struct sampler *s, uint32_t pid, const struct thread_context_place *place);
-/* A published file holds a language runtime: from now on its frames are walked, too. Holds until
- * the file is published again. E_LIMIT: RUNTIME_RECORDS_MAX builds are in use. */
+/* Says that a published file holds a language runtime: from now on its frames are walked, too,
+ * until the file is published again. E_LIMIT: RUNTIME_RECORDS_MAX builds are in use. */
 NODISCARD enum status sampler_set_runtime(struct sampler *s, const struct file_key *key,
 	const struct runtime_record *r, struct err *e);
 /* Is this file published, and was not evicted since? */
@@ -137,11 +138,11 @@ struct sampler_program {
 struct sampler_stats {
 	struct bpf_counters bpf; /* summed over CPUs */
 	uint64_t lost_seen;      /* samples sent by a hash whose frames were not kept */
-	uint32_t cpus;           /* with a perf event */
+	uint32_t cpus;           /* CPUs with a perf event */
 	uint64_t cpus_renewed;   /* events that had died, and were made anew */
 	uint32_t files;          /* published */
 	uint32_t without_room;   /* of these, files whose tables had no room */
-	uint64_t table_bytes;    /* in use in slabs */
+	uint64_t table_bytes;    /* bytes of slabs in use */
 	uint64_t kernel_bytes;   /* all maps and programs, as the kernel accounts them */
 	uint64_t slab_bytes;     /* of these, bytes for unwind tables */
 	uint64_t evicted_tables;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A generation is three growing arrays: they are reused by the next one, and never shrink. */
+/* A generation has three growing arrays; a later generation reuses them, and they never shrink. */
 #include "agent/sample/stack_cache.h"
 
 static void generation_deinit(struct stack_cache_generation *g)

@@ -37,9 +37,9 @@ struct stack_cache {
 };
 
 void stack_cache_deinit(struct stack_cache *s); /* all zero is empty */
-/* Keep a stack's frames; false when there is no memory. */
+/* Keeps a stack's frames. False: there is no memory. */
 NODISCARD bool stack_cache_keep(struct stack_cache *s, const struct event_sample *sample);
-/* The frames of `hash`; NULL when they are not kept. Valid until the next call of another. */
+/* Finds the frames of `hash`; NULL: they are not kept. Valid until another function is called. */
 const struct cached_stack *stack_cache_find(
 	const struct stack_cache *s, uint64_t hash, const uint64_t **out_frames);
 bool stack_cache_is_full(const struct stack_cache *s);

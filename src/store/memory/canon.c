@@ -109,7 +109,7 @@ static enum status number_strings(struct canon *c, const struct tabs *t)
 struct sorting {
 	const struct canon *c;
 	const struct tabs *t;
-	uint32_t thread_name, pid; /* places of these names' values in a set; 0: there is none */
+	uint32_t thread_name, pid; /* positions of these names' values in a set; 0: there is none */
 };
 
 static int by_series(const void *x, const void *y, void *ctx)
@@ -264,7 +264,7 @@ static enum status number_nodes(struct canon *c, const struct tabs *t)
 		next[i + 1] += next[i];
 	for (uint32_t i = 1; i < n; i++)
 		children[next[t->parent[i]]++] = i;
-	memmove(next + 1, next, n * sizeof(*next)); /* each stands at its end now */
+	memmove(next + 1, next, n * sizeof(*next)); /* each entry is at its end now */
 	next[0] = 0;
 	struct siblings ctx = { c->locations.to, t->node_location };
 	for (uint32_t i = 0; i < n; i++)

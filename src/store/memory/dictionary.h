@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * store/memory/dictionary: one number for each text of labels and types, in all parts at hand, so
- * that a query over thousands of series in many parts compares numbers, and runs a regular
- * expression once for each text.
+ * store/memory/dictionary: one number for each text of labels and types in all open parts, so that
+ * a query over thousands of series in many parts compares numbers, and runs a regular expression
+ * once for each text.
  *
  * Layer 3, private to store/. Thread safe. Counted references. It only grows. When it is full a new
  * one replaces it; the old one is freed with its last reference.

@@ -65,7 +65,7 @@ static bool may_have(
 	const struct memory_share *m, const struct memory_holder *h, uint64_t bytes, bool pressed)
 {
 	const struct memory_holder *other = TAILQ_FIRST(&m->holders);
-	if (m->used == h->held) /* no other has any: the first in turn */
+	if (m->used == h->held) /* no other holder has any: the first in turn */
 		return h->held || !other || (h->age && other->age >= h->age);
 	bool oldest = true, others_wait = false;
 	TAILQ_FOREACH(other, &m->holders, link)
@@ -121,7 +121,7 @@ enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uin
 			got = MEMORY_YIELD;
 		} else if (may_have(m, h, bytes, pressed)) {
 			set(m, h, h->held + bytes, 0);
-			pthread_cond_broadcast(&m->changed); /* it waits no more */
+			pthread_cond_broadcast(&m->changed); /* it waits no longer */
 			got = MEMORY_GOT;
 		} else {
 			set(m, h, h->held, bytes);

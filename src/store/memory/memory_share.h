@@ -30,9 +30,9 @@
 struct memory_holder {
 	uint64_t age;   /* smaller in holders that came earlier; 0: not known yet */
 	uint64_t held;  /* bytes */
-	uint64_t wants; /* bytes more that it waits for; 0: it does not wait */
+	uint64_t wants; /* how many more bytes it waits for; 0: it does not wait */
 	uint64_t needs; /* bytes that it was known to need when it had to give way */
-	bool yields;    /* all that hold memory wait: this one gives its back, and begins anew */
+	bool yields;    /* all holders wait: this one gives its memory back, and begins anew */
 	TAILQ_ENTRY(memory_holder) link;
 };
 
@@ -41,8 +41,7 @@ struct memory_holder {
  * - A holder gets what fits. While one waits, newcomers get nothing, so that the others get done.
  * - A holder that is alone gets all it asks for: a single batch or query has limits of its own.
  * - When all holders wait for more, the youngest yields. So the oldest is always served, and each
- *   becomes the oldest in the end.
- */
+ *   becomes the oldest in the end. */
 struct memory_share {
 	struct lock lock;
 	pthread_cond_t changed; /* CLOCK_MONOTONIC */
@@ -54,17 +53,17 @@ struct memory_share {
 
 enum memory_got {
 	MEMORY_GOT,
-	MEMORY_WAIT,  /* not within the time; its place in the queue is kept */
-	MEMORY_YIELD, /* yields: see above; everything is to be given back */
+	MEMORY_WAIT,  /* not within the time; the holder keeps its place in the queue */
+	MEMORY_YIELD, /* the holder yields (see above), and must give everything back */
 };
 
 void memory_share_init(struct memory_share *m, uint64_t limit_bytes);
-void memory_share_deinit(struct memory_share *m); /* none of it is in use */
-/* `bytes` more. `pressed`: the process is near its limit, and only the oldest gets more. Waits
- * until `until_ns` (monotonic) at most. */
+void memory_share_deinit(struct memory_share *m); /* none of its memory may be in use */
+/* Takes `bytes` more. `pressed`: the process is near its limit, and only the oldest holder gets
+ * more. Waits until `until_ns` (monotonic) at most. */
 enum memory_got memory_take(struct memory_share *m, struct memory_holder *h, uint64_t bytes,
 	bool pressed, int64_t until_ns);
-/* Ends its wait. */
+/* Ends the holder's wait. */
 void memory_leave(struct memory_share *m, struct memory_holder *h);
 /* Counts memory that is in use already, even beyond the limit. */
 void memory_take_anyway(struct memory_share *m, struct memory_holder *h, uint64_t bytes);

@@ -61,7 +61,7 @@ struct adding {
 	uint32_t *last_of;        /* combination, by own label set */
 	uint32_t *combination_of; /* by sample */
 	VEC(struct tab_profile) profiles;
-	uint32_t *profile_of; /* the last one, by head */
+	uint32_t *profile_of; /* the profile found last, by head */
 };
 
 /* Made from a few random bytes; without those, keys are as good, but predictable. */
@@ -203,7 +203,7 @@ static struct hash128 location_key(struct adding *a, const struct profile_locati
 	return k;
 }
 
-/* Of all of them: most are in stacks. */
+/* Makes the keys of all locations, since most are in stacks. */
 static void make_location_keys(struct adding *a)
 {
 	const struct profile_location *v = a->p->locations.v;
@@ -276,14 +276,14 @@ static enum status add_stack(struct adding *a, const struct used_stack *u, struc
 	return tables_name_stack(a->t, u->key, path->nodes[st->count]);
 }
 
-/* List the stacks that samples have, in order of first use. */
+/* Lists the stacks that samples have, in order of first use. */
 static void list_stacks(struct adding *a)
 {
 	for (size_t i = 0; i < a->p->samples.len; i++) {
 		uint32_t id = a->p->samples.v[i].stack;
 		if (a->stacks[id] != UNSET)
 			continue;
-		a->stacks[id] = 0; /* until it is looked for */
+		a->stacks[id] = 0; /* until it is looked up */
 		a->used[a->used_count++] =
 			(struct used_stack){ stack_key(a, &a->p->stacks.v[id]), id };
 	}
@@ -302,7 +302,7 @@ static void find_some_stacks(struct adding *a, const struct used_stack *used, si
 		a->stacks[used[i].id] = tables_find_stack(a->t, used[i].key);
 }
 
-/* Look up the stacks that the tables have already; with the lock for reading. */
+/* Looks up the stacks that the tables have already; with the lock for reading. */
 static void find_known(struct adding *a)
 {
 	const struct profile *p = a->p;
@@ -344,7 +344,7 @@ static void keep_unknown(struct adding *a)
 		qsort_r(a->used, kept, sizeof(*a->used), by_outermost, (void *)(uintptr_t)a->p);
 }
 
-/* Add the stacks that were not found; another batch may have added some since then. */
+/* Adds the stacks that were not found; another batch may have added some since then. */
 static enum status map_stacks(struct adding *a)
 {
 	struct path path;
@@ -379,7 +379,7 @@ static int sample_name_find(const struct tables *t, struct str name)
 	return -1;
 }
 
-/* As sample_name_find(); it needs no lock, names do not change. */
+/* The same as sample_name_find(), but remembered; it needs no lock, since names do not change. */
 static int sample_name_slot(struct adding *a, uint32_t name)
 {
 	uint8_t *slot = &a->name_slots[name];
@@ -479,7 +479,7 @@ static enum status map_combination(struct adding *a, struct combination *c)
 	return s;
 }
 
-/* Samples of a head that have mostly one series. */
+/* Finds the profile of a combination; samples of a head mostly have one series. */
 static enum status find_profile(struct adding *a, struct combination *c)
 {
 	const struct profile_head *h = &a->p->heads.v[c->head];
@@ -583,7 +583,7 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	return ok ? OK : E_NOMEM;
 }
 
-/* The step that does not need the tables. */
+/* The step that does not need the memtable's tables. */
 static enum status prepare(struct adding *a)
 {
 	make_location_keys(a);
@@ -606,7 +606,7 @@ static enum status reserve_rows(struct memtable *m, size_t more)
 		       : E_NOMEM;
 }
 
-/* Add the profiles whose time has samples. Nothing after this step can fail. */
+/* Adds the profiles whose time has samples. Nothing after this step can fail. */
 static enum status add_profiles(struct adding *a)
 {
 	size_t before = a->t->profiles.len;
@@ -646,7 +646,7 @@ static enum status add_rows(struct adding *a)
 	return s == OK ? add_profiles(a) : s;
 }
 
-/* Nothing fails from here on. */
+/* Makes the new rows visible; this cannot fail. */
 static void publish_rows(struct memtable *m, size_t more)
 {
 	size_t from = m->time_ns.len, to = from + more;

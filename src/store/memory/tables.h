@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * store/memory/tables: what the rows of samples refer to: strings, series, sets of sample labels,
- * symbols, and the trie of stacks. `struct tables` is written (memtable, merge), `struct tabs` is
- * the same seen by a reader, whether it came from memory or from a part.
+ * symbols, and the trie of stacks. `struct tables` is written (memtable, merge); `struct tabs` is a
+ * reader's view of the same, whether it came from memory or from a part.
  *
  * Layer 3, private to store/. One writer. Element 0 of every table is its null element.
  */
@@ -81,7 +81,8 @@ struct tabs {
 	const struct profile_mapping *mappings;
 	const struct profile_location *locations;
 	const struct profile_line *lines;
-	const uint32_t *parent; /* of trie nodes; smaller than the node, but for the root */
+	const uint32_t *parent; /* by node of the trie: its parent, which has a smaller number,
+				   except for the root */
 	const uint32_t *node_location;
 	/* The index of a part, NULL where there is none: series_sets[set_first[s] .. set_first[s +
 	 * 1]), and likewise by location. */
@@ -147,7 +148,7 @@ struct tables {
 NODISCARD enum status tables_init(
 	struct tables *t, size_t limit_bytes, const struct str *names, uint32_t name_count);
 void tables_deinit(struct tables *t);
-/* Memory in use. */
+/* The memory in use. */
 uint64_t tables_bytes(const struct tables *t);
 void tables_view(const struct tables *t, struct tabs *out);
 
@@ -166,8 +167,8 @@ NODISCARD enum status tables_add_node(
 /* Appends a node that the caller knows to be new. It is not indexed, so tables_add_node() will not
  * find it. */
 NODISCARD enum status tables_append_node(struct tables *t, uint32_t parent, uint32_t location);
-/* A stack by its key, the hash of its frames' contents: MAP_NONE when it is not in the table yet.
- */
+/* Finds a stack by its key, the hash of its frames' contents. MAP_NONE: it is not in the table
+ * yet. */
 uint32_t tables_find_stack(const struct tables *t, struct hash128 key);
 /* For callers that look up several stacks: the first function prefetches the slot of the index, the
  * second, called later, the entry itself. */
