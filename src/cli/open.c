@@ -26,8 +26,8 @@
 #include "pprof/pprof.h"
 #include "stacktext/stacktext.h"
 
-#define FILE_BYTES_MAX \
-	((size_t)1 << 30) /* also of the decompressed file, and of the profile made of it */
+/* A limit for the file, the decompressed file, and the profile made of it. */
+#define FILE_BYTES_MAX ((size_t)1 << 30)
 #define STORE_MEMORY_BYTES ((uint64_t)1 << 30)
 #define GZIP_LEVEL 3
 #define MARGIN_MS (60 * 1000)

@@ -14,8 +14,8 @@
 #include "base/err.h"
 #include "base/str.h"
 
-#define FETCH_ANSWER_MAX \
-	((size_t)256 << 20)                /* bytes of an answer, unless fetch_limit() says less */
+/* Bytes of an answer, unless fetch_limit() says less. */
+#define FETCH_ANSWER_MAX ((size_t)256 << 20)
 #define FETCH_PIECE_MAX ((size_t)64 << 10) /* bytes of one fetch_more() */
 #define FETCH_HEADERS_MAX 16
 #define FETCH_URL_MAX ((size_t)16 << 10)

@@ -17,9 +17,8 @@
 
 #include <stdlib.h>
 
-#define HTTP_HEAD_BYTES_MAX                                                   \
-	32768 /* request line and headers; over HTTP/2 name + value + 32 each \
-	       */
+/* Request line and headers; over HTTP/2 name + value + 32 each. */
+#define HTTP_HEAD_BYTES_MAX 32768
 #define HTTP_HEADERS_MAX 100
 #define HTTP_STREAMS_MAX 128    /* at a time, HTTP/2 */
 #define HTTP_FEED_MAX 65536     /* bytes of one http_conn_feed() */

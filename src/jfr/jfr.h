@@ -40,8 +40,8 @@
 #define JFR_DEPTH_MAX 16 /* objects in objects */
 #define JFR_TEXT_MAX ((size_t)1 << 20)
 #define JFR_CHUNKS_MAX 4096
-#define JFR_FRAMES_MAX \
-	65536u /* of a stack: more are refused; profile.h's limit, which is lower, cuts it */
+/* A stack with more frames is refused; profile.h's limit, which is lower, cuts stacks. */
+#define JFR_FRAMES_MAX 65536u
 /* Labels that a context may have. */
 #define JFR_CONTEXT_LABELS_MAX 32
 

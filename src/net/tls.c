@@ -22,9 +22,8 @@
  * appendix A). */
 #define CIPHERS_12 "ECDHE+AESGCM:ECDHE+CHACHA20"
 #define GROUPS "X25519:P-256:P-384"
-#define OUT_HIGH_MAX                                                                   \
-	((size_t)64 << 10) /* waiting ciphertext; above this nothing more is encrypted \
-			    */
+/* Waiting ciphertext; above this nothing more is encrypted. */
+#define OUT_HIGH_MAX ((size_t)64 << 10)
 #define OUT_MAX ((size_t)1 << 20)
 #define PEM_BYTES_MAX ((size_t)8 << 20) /* of a file of certificates or a key for a client */
 

@@ -18,9 +18,8 @@
 #define TEXT_BYTES_MAX ((size_t)32 << 20)
 #define STORE_BYTES 10 /* movl $NUMBER, DISTANCE(%rip) */
 #define REGISTER 1
-#define STORES_MAX                                                                    \
-	65536 /* stores of that number that are looked at; a release has some seventy \
-	       */
+/* How many stores of REGISTER are looked at; a release has some seventy. */
+#define STORES_MAX 65536
 
 /* OTP's version is the emulator's plus this. */
 #define OTP_AHEAD 12

@@ -49,8 +49,8 @@ enum runtime_form {
  * loop executes: Python functions that call each other without leaving the loop. */
 enum cpython_frames {
 	CPYTHON_OBJECTS = 1, /* to 3.10: each native frame of the loop executes one PyFrameObject */
-	CPYTHON_ENTRIES =
-		2, /* 3.11: the loop has a _PyCFrame on its stack; is_entry ends the run */
+	/* 3.11: the loop has a _PyCFrame on its stack; is_entry ends the run. */
+	CPYTHON_ENTRIES = 2,
 	CPYTHON_CFRAMES = 3, /* 3.12: the same; a frame whose owner is the loop itself ends it */
 	CPYTHON_OWNED = 4,   /* 3.13 on: that frame itself lies on the loop's stack */
 };
@@ -162,8 +162,8 @@ enum php_root {
 	 * behind the thread's cache of variables. The address of that cache is, from the thread
 	 * pointer on, at: */
 	PHP_ROOT_FIXED = 1, /* thread_at bytes */
-	PHP_ROOT_OFFSET =
-		2, /* the offset in the word that is thread_at bytes from the root variable */
+	/* The offset in the word that is thread_at bytes from the root variable. */
+	PHP_ROOT_OFFSET = 2,
 };
 
 struct php_layout {

@@ -21,8 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_OF_CONNECTION \
-	2 /* its own descriptor, and one for a file that its request opens */
+/* A connection has its own descriptor, and one for a file that its request opens. */
+#define DESCRIPTORS_OF_CONNECTION 2
 #define DESCRIPTORS_MIN 16384
 #define WORKERS_MIN 8
 #define WORKERS_MAX 32

@@ -201,8 +201,8 @@ struct bpf_perf_event_data {
 #define KERNEL_TASK_DEAD 0x0080
 #define KERNEL_TASK_WAKING 0x0200
 #define KERNEL_VM_EXEC 0x00000004 /* include/linux/mm.h */
-#define KERNEL_SB_KERNMOUNT \
-	(1 << 22) /* include/linux/fs.h: a file system that only the kernel mounts */
+/* include/linux/fs.h: a file system that only the kernel mounts. */
+#define KERNEL_SB_KERNMOUNT (1 << 22)
 #define KERNEL_PAGE_SHIFT 12
 
 /* Maple tree nodes, include/linux/maple_tree.h: 256 bytes, the type in bits 3 to 6 of the pointer

@@ -95,9 +95,8 @@ struct profiler_settings {
 	__u32 vdso_slot;   /* index of the vDSO's slot; 0: it has no table */
 	__u32 thread_size; /* bytes of a kernel stack, if the kernel has no bpf_task_pt_regs() */
 	__u32 off_cpu_enabled;
-	__u32 off_cpu_last; /* the largest of the 2^32 random numbers for which a switch is sampled
-			     */
-	__u32 codes_epoch;  /* when it changes, all functions are sent again */
+	__u32 off_cpu_last;      /* a switch is sampled for 32-bit random numbers up to this */
+	__u32 codes_epoch;       /* when it changes, all functions are sent again */
 	__u32 has_code_runtimes; /* a runtime with code outside of files was published */
 	__u32 has_ruby;          /* a Ruby was published */
 	__u32 has_php;           /* a PHP was published */

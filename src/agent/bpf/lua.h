@@ -49,14 +49,13 @@
 #define LUA_SEARCH_WORDS 16
 #define LUA_SEARCH_BEFORE 1024
 #define LUA_SEARCH_BYTES 16384
-#define LUA_SEARCH_NEAR \
-	65536 /* words that point into the machine's stack this near are no states */
+/* Words that point into the machine's stack this near are no states. */
+#define LUA_SEARCH_NEAR 65536
 #define LUA_STACK_MAX (1 << 30) /* a smaller value is a distance in bytes, not an address */
 #define LUA_PROTECTED_MAX 8
 #define LUA_UNPROTECTED (~1ULL) /* stands for the main thread's protection, if it has none */
-#define LUA_YIELDS                                                                    \
-	1 /* the status of a state that yields, set before its native frames are left \
-	   */
+/* The status of a state that yields, set before its native frames are left. */
+#define LUA_YIELDS 1
 #define LUA_MAY_BE_LEFT 2
 #define LUA_SKIPPED_MAX 8
 /* From 5.4 on lines are stored as differences; LUA_MARK says that another table has the whole

@@ -158,24 +158,22 @@ struct mapping_owner {
 /* What the next step looks for. */
 enum runtime_stage {
 	RUNTIME_NATIVE = 0, /* a native frame */
-	RUNTIME_LOOK =
-		1, /* no frame: the runtime looks for the native frame that executes its next run */
+	/* No frame: the runtime looks for the native frame that executes its next run. */
+	RUNTIME_LOOK = 1,
 	RUNTIME_FRAMES = 2, /* a frame of the runtime */
-	RUNTIME_ENTER =
-		3, /* no frame: a runtime was met, and its state of this thread is looked for */
+	/* No frame: a runtime was met, and its state of this thread is looked for. */
+	RUNTIME_ENTER = 3,
 	RUNTIME_FIND = 4, /* no frame: memory without a file was met, and the runtime whose code it
 			     is is looked for */
 	RUNTIME_CODE = 5, /* a frame of code that a runtime has generated */
-	RUNTIME_LEAVE =
-		6, /* no frame: if that memory is code of Ruby, the walk goes to its caller */
+	/* No frame: if that memory is code of Ruby, the walk goes to its caller. */
+	RUNTIME_LEAVE = 6,
 };
 
 /* The runtime whose code lies in memory without a file. */
 struct code_walk {
-	__u32 record;   /* 1 + its index in runtime_records; 0: there is none, or it was not looked
-			 * for yet
-			 */
-	__u16 is_asked; /* it was looked for in this sample */
+	__u32 record;     /* 1 + its index in runtime_records; 0: none, or not looked for */
+	__u16 is_asked;   /* it was looked for in this sample */
 	__u16 is_no_ruby; /* memory without a file was found not to be Ruby's */
 	__u64 from;       /* where its code lies */
 	__u64 bytes;
@@ -237,8 +235,7 @@ struct walk {
 	__u32 busy;
 	__u32 bx_is_known;
 	__u32 may_be_new;     /* counts as is_new if the stack cannot be walked in another way */
-	__u64 stacks_paid_ns; /* the sum of config.stack_interval_ns over the stacks that were sent
-			       */
+	__u64 stacks_paid_ns; /* a time; each sent stack adds config.stack_interval_ns */
 	__u64 bx;             /* rbx of this frame, if known */
 	/* The callee was the interrupted frame and had pushed nothing on the stack, so this frame
 	 * has the interrupted registers. Some assembly calls its own helpers in this way, and finds

@@ -133,9 +133,7 @@ static __always_inline void perl_record(struct walk *w, const struct runtime_rec
 				number, block_word(s->block, PERL_CV_WORDS, PERL_CV_START));
 			number = hash_mix(number, block_word(s->block, PERL_CV_WORDS, PERL_CV_GV));
 			w->runtime.last_code = cv;
-		} else { /* texts that are evaluated one after another may have the same CV: "(eval
-			  * 7)"
-			  */
+		} else { /* evaluated texts, "(eval 7)", may have the same CV */
 			__u64 file = cop ? runtime_word(cop + PERL_COP_FILE) : 0;
 			number = hash_mix(number, file ? runtime_word(file + 0) : 0);
 			number = hash_mix(number, file ? runtime_word(file + 8) : 0);

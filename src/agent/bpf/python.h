@@ -21,8 +21,8 @@
 #define PYTHON_THREADS_MAX 256
 #define PYTHON_THREAD_WORDS (CPYTHON_THREAD_BYTES / 8)
 #define PYTHON_FRAME_WORDS (CPYTHON_FRAME_OBJECT_BYTES / 8)
-#define PYTHON_BYTES_DATA \
-	16 /* offset of the bytes in a bytes object, behind its head and its length */
+/* Offset of the bytes in a bytes object, behind its head and its length. */
+#define PYTHON_BYTES_DATA 16
 /* The state of a text, without `interned`: bytes a character in three bits, then these bits. */
 #define PYTHON_TEXT_STATE_SHIFT 2
 #define PYTHON_TEXT_UNIT 7

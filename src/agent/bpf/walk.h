@@ -23,9 +23,8 @@
 #include "table.h"
 #include "vma.h"
 
-#define FP_UNKNOWN                                                                           \
-	1 /* rbp is not known: no chain of frame pointers begins at this value, which is not \
-	     aligned */
+/* rbp is not known: no chain of frame pointers begins at this value, which is not aligned. */
+#define FP_UNKNOWN 1
 
 #define DWARF_RBX 3
 
@@ -294,8 +293,7 @@ static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 addres
 {
 	if (w->user_count > 0) /* the step that led here was wrong: this is no frame */
 		return w->pc_is_guess ? STACK_END_NO_TABLE : STACK_END_NO_VMA;
-	if (w->in_exec) /* exec has switched the mm, but the registers are still the old program's
-			 */
+	if (w->in_exec) /* exec has switched the mm, but not the registers */
 		return STACK_END_EXEC;
 	walk_record(w, FRAME_FILE_ADDRESS, address);
 	return STACK_END_NO_VMA;

@@ -25,8 +25,7 @@
 
 struct offcpu_config {
 	int64_t min_ns;     /* shorter stays are left out */
-	double probability; /* the probability with which a thread that leaves is sampled at first
-			     */
+	double probability; /* of sampling a thread that leaves its CPU, at first */
 	/* `s->h.time_ns` is the end of the stay, or of the piece; `away_ns` is the time that it
 	 * stands for: its length divided by the probability with which it was sampled. */
 	void (*emit)(void *ctx, const struct event_sample *s, int64_t away_ns);
