@@ -184,7 +184,7 @@ static enum status add_numbers(struct decoder *d, size_t sample, struct profile_
 	return s == OK ? OK : pprof_not_added(d, s, PPROF_SAMPLE, sample);
 }
 
-/* *Sets no name in `out` if the label went to d->numbers, or if only decoders may set a label of
+/* Sets no name in *out if the label went to d->numbers, or if only decoders may set a label of
  * this name. */
 static enum status decode_label(
 	struct decoder *d, const struct pb_field *field, size_t sample, struct profile_label *out)

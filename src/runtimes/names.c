@@ -20,8 +20,8 @@ static const struct words {
 	const char *forms[RUNTIME_FORM_COUNT];
 } words_of[RUNTIME_KIND_COUNT] = {
 	[RUNTIME_PERL] = { .separator = "::",
-		.forms = { [RUNTIME_FORM_MAIN] =
-				   "main::RUNTIME", /* the name that Devel::NYTProf shows */
+		/* The first name is the one that Devel::NYTProf shows. */
+		.forms = { [RUNTIME_FORM_MAIN] = "main::RUNTIME",
 			[RUNTIME_FORM_EVAL] = "(eval)" } },
 	[RUNTIME_RUBY] = { .separator = "#", .of_class = "." },
 	[RUNTIME_PHP] = { .separator = "::",

@@ -130,8 +130,7 @@ static _Unwind_Reason_Code nothing(struct _Unwind_Context *c, void *ctx)
 static void install(void)
 {
 	struct sigaction a = { .sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART };
-	(void)_Unwind_Backtrace(
-		nothing, NULL); /* its initialization at the first call is done here */
+	(void)_Unwind_Backtrace(nothing, NULL); /* its first call initializes it */
 	sigfillset(&a.sa_mask);
 	atomic_store(&shared.slots, calloc(SELF_SLOTS, sizeof(struct slot)));
 	(void)sigaction(SIGPROF, &a, NULL);

@@ -299,8 +299,8 @@ static enum status take_chunk(struct debuginfo_upload *up, struct str message, s
 {
 	struct reader reader = reader_over(message.p, message.len);
 	struct pb_field f;
-	enum status st =
-		debuginfo_upload_write(up, STR(""), e); /* a message may be without a chunk */
+	/* A message may be without a chunk. */
+	enum status st = debuginfo_upload_write(up, STR(""), e);
 	while (st == OK && pb_next(&reader, &f))
 		if (f.number == 2 && f.wire == PB_BYTES)
 			st = debuginfo_upload_write(up, f.bytes, e);

@@ -118,8 +118,8 @@ struct resolve {
 	struct symbolizer *s;
 	struct profile *p;
 	struct symbolize_mapping *mappings;
-	struct symbolize_namer first,
-		second;  /* the second keeps its own names until both are joined */
+	/* The second one keeps its own names until both are joined. */
+	struct symbolize_namer first, second;
 	uint32_t middle; /* the location that the second part begins with */
 	atomic_bool second_taken;
 	atomic_size_t next; /* next mapping whose table is needed */

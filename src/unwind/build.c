@@ -311,9 +311,7 @@ static enum status read_sources(struct builder *b, struct err *e)
 		return go;
 	bool is_empty = go == E_NOTFOUND;
 	for (int i = 0; i < SOURCES; i++) {
-		if (i == GO_TABLE ||
-			(i == DEBUG_FRAME &&
-				b->golang)) /* a Go program's .debug_frame repeats its table */
+		if (i == GO_TABLE || (i == DEBUG_FRAME && b->golang)) /* it repeats Go's table */
 			continue;
 		struct source *src = &b->sources[i];
 		enum status s = add_source(b, names[i], src, e);
@@ -334,8 +332,8 @@ static enum status read_sources(struct builder *b, struct err *e)
 static const struct cfi_cie *find_cie(struct builder *b, struct source *src, size_t offset)
 {
 	struct kept_cie *set = src->cies[hash_u64(offset) % CIE_SETS];
-	need_bytes(
-		b, src, offset, offset + CIE_READ_BYTES_MAX); /* the CIE's expressions lie there */
+	/* The CIE's expressions lie in these bytes. */
+	need_bytes(b, src, offset, offset + CIE_READ_BYTES_MAX);
 	for (size_t way = 0; way < CIE_WAYS; way++) {
 		if (!set[way].is_there || set[way].cie.offset != offset)
 			continue;

@@ -28,8 +28,7 @@ bool cfi_next_entry(
 		if (is_64_bit)
 			length = reader_u64(&r);
 		size_t begin = reader_offset(&r);
-		if (length == 0 &&
-			!s->ends_at_zero) { /* the end of an object file's part, or padding */
+		if (length == 0 && !s->ends_at_zero) { /* an object file ends, or padding */
 			*offset = begin;
 			continue;
 		}

@@ -680,8 +680,7 @@ size_t x86_code_rows(const uint8_t *code, size_t len, bool is_last, machine_row_
 		}
 		if (!is_last && at > 0 && len - at < X86_FUNCTION_BYTES_MAX)
 			return at;
-		if (f->steps >
-			STEPS_PER_BYTE_MAX * len) { /* such code was made to take long to read */
+		if (f->steps > STEPS_PER_BYTE_MAX * len) { /* made to take long to read */
 			put(ctx, at, (struct unwind_rule){ .cfa = UNWIND_CFA_NONE });
 			return len;
 		}

@@ -197,8 +197,7 @@ __noinline int beam_step(__u32 zero)
 	w->runtime.stage = RUNTIME_NATIVE;
 	if (!w->code.is_in_beam) {
 		if (!w->code.metadata && !beam_enter(0)) {
-			w->code.is_no_beam =
-				1; /* it is walked by the frame pointer, as other code */
+			w->code.is_no_beam = 1; /* the frame pointer is used */
 			return STACK_END_NONE;
 		}
 		beam_record(w, w->pc_is_exact ? w->pc : w->pc - 1);

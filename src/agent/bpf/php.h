@@ -5,8 +5,8 @@
  * executor_globals is at a fixed distance from the code; in a build with threads it is in memory
  * that a thread-local variable points to. It has the innermost zend_execute_data; each one leads to
  * its caller's. A run is what one native frame of execute_ex executes: functions of PHP up to the
- * one with CALL_TOP. Functions of the engine and of extensions have a zend_execute_data, too: they
- * are not shown themselves, but their native frames are kept, at their caller.
+ * one with CALL_TOP. Functions of the engine and of extensions have a zend_execute_data, too: each
+ * is shown next to its caller, and its native frames are kept, too.
  *
  * The line is that of the current instruction. execute_ex keeps the instruction's address in r15,
  * and stores it in the frame only before calls that may need it.
@@ -150,8 +150,7 @@ static __always_inline void php_frame(
 	w->runtime.frame = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_PREVIOUS);
 	w->runtime.stage = RUNTIME_FRAMES;
 	__u64 function = block_word(s->block, PHP_FRAME_WORDS, PHP_FRAME_FUNCTION);
-	if (!function) /* an include or a generator puts such a frame between others: it is no call
-			*/
+	if (!function) /* an include or a generator adds such frames: no calls */
 		return;
 	__u32 info = block_half(s->block, PHP_FRAME_WORDS, PHP_FRAME_INFO);
 	__u64 number = php_function(w, r, s, function);

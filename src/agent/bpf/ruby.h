@@ -6,8 +6,8 @@
  * before 3.0 one global variable has the context of the thread that holds the lock. The context
  * leads to the innermost control frame. The control frames of its callers lie behind it, up to the
  * end of the stack of values. A run is what one native frame of vm_exec executes: control frames up
- * to the one with FINISH. Functions in C have a control frame, too: they are shown at their caller,
- * and their native frames are kept.
+ * to the one with FINISH. Functions in C have a control frame, too: each is shown next to its
+ * caller, and its native frames are kept, too.
  *
  * A frame's environment begins with three words: the last one has the frame's flags; the first one
  * has the method, if the environment is that of a method. Lines are looked up when the sample is

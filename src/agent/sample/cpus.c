@@ -154,9 +154,7 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 	int refused = errno;
 	if (fd < 0 && (errno == ENOSYS || errno == EACCES || errno == EPERM)) {
 		fd = privileged_open_cpu(cpu, c->frequency_hz);
-		if (fd < 0 &&
-			errno ==
-				ENOSYS) /* the sandbox forbids it here, and the broker has failed */
+		if (fd < 0 && errno == ENOSYS) /* the sandbox forbids it here */
 			errno = refused;
 	}
 	if (fd < 0 && errno == ENODEV) /* went offline since we read the list */
@@ -175,9 +173,8 @@ static enum status attach(struct cpus *c, uint32_t cpu, struct err *e)
 		return s;
 	}
 	c->fds[cpu] = fd;
-	c->fired_at_ns[cpu] =
-		clock_monotonic_ns(); /* the event has not fired yet, but is not late */
-	if (c->paused)                /* attaching has enabled it */
+	c->fired_at_ns[cpu] = clock_monotonic_ns(); /* it is not late yet */
+	if (c->paused)                              /* attaching has enabled it */
 		(void)ioctl(fd, PERF_EVENT_IOC_DISABLE, 0);
 	atomic_fetch_add(&c->attached, 1);
 	return OK;

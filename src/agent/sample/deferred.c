@@ -232,8 +232,8 @@ static enum stack_end step_by(struct rewalk *w, const struct unwind_rule *rule)
 	if (is_at_base && (rule->cfa == UNWIND_CFA_NONE ||
 				  (rule->cfa == UNWIND_CFA_FRAME_POINTER && has_zero_fp)))
 		return STACK_END_ROOT_NO_INFO;
-	w->left_copy = rule->cfa ==
-		       UNWIND_CFA_GO_MORESTACK; /* this rule needs memory that is on no stack */
+	/* This rule needs memory that is on no stack. */
+	w->left_copy = rule->cfa == UNWIND_CFA_GO_MORESTACK;
 	enum stack_end end = ends[unwind_step(EM_X86_64, rule, &w->frame, read_copy, w)];
 	bool needed_more = end == STACK_END_READ_ERROR || end == STACK_END_UNSUPPORTED ||
 			   end == STACK_END_NO_TABLE;

@@ -53,8 +53,7 @@ struct sampler {
 	struct bpf_link *exit_link;
 	struct bpf_link *switch_link; /* NULL without off_cpu_probability */
 	struct stack_cache seen;
-	struct event_sample
-		*restored; /* EVENT_BYTES_MAX bytes, for a SEEN sample with its frames */
+	struct event_sample *restored; /* for a SEEN sample with its frames */
 	metric_value lost_seen;
 	uint64_t fixed_kernel_bytes; /* maps that do not grow, and programs */
 	uint64_t slab_kernel_bytes;  /* of one slab */

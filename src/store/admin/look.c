@@ -116,8 +116,7 @@ static void directory(
 		if (again && (!has_id || look_met(l, id)))
 			continue;
 		if (has_id)
-			(void)!VEC_PUSH(
-				&l->parts, id); /* without memory the part is reported as lost */
+			(void)!VEC_PUSH(&l->parts, id); /* without memory it counts as lost */
 		l->has_id = has_id && names[i].len == 16 + strlen(suffix);
 		l->id = id;
 		listed_file(l, file);
