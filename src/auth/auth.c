@@ -141,8 +141,7 @@ static void *keys_main(void *ctx)
 			auth_issuer_refresh(c->issuers[i], a->stop_fd, a->told);
 		auth_config_unref(c);
 		n = poll(&p, 1, KEYS_LOOK_MS);
-	} while (
-		n == 0 || (n < 0 && errno == EINTR)); /* EINTR: SIGPROF, while a profile is taken */
+	} while (n == 0 || (n < 0 && errno == EINTR)); /* EINTR: by SIGPROF */
 	return NULL;
 }
 
@@ -410,8 +409,8 @@ static bool basic_is_known(
 	for (size_t i = 0; i < c->users.len; i++)
 		if (str_eq(c->users.v[i].name, name))
 			user = &c->users.v[i];
-	const char *other =
-		c->users.len ? c->users.v[0].hash : nobody; /* of the same cost as the users' */
+	/* A hash that costs as much as the users'. */
+	const char *other = c->users.len ? c->users.v[0].hash : nobody;
 	metric_add(&a->metrics.passwords, 1);
 	bool good = password_is(user ? user->hash : other, password) && user;
 	explicit_bzero(password, sizeof(password));

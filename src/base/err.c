@@ -70,8 +70,7 @@ static void append_reason(char *to, size_t room, const char *reason)
 	if (sizeof(plain) + len > room && room > sizeof(cut)) {
 		lead = sizeof(cut) - 1;
 		reason += len - (room - sizeof(cut));
-		while (((unsigned char)*reason & 0xC0) ==
-			0x80) /* not in the middle of a character */
+		while (((unsigned char)*reason & 0xC0) == 0x80) /* within a character */
 			reason++;
 	}
 	if (room <= lead)

@@ -227,8 +227,8 @@ static bool is_quiet(const struct sent *x)
 static void say_not_sent(const struct sent *x, const struct upload_answer *a)
 {
 	CLEANUP(buf_deinit) struct buf reason;
-	buf_init(&reason,
-		4 * sizeof(a->reason)); /* a byte that cannot be shown becomes up to three */
+	/* A byte that cannot be shown becomes up to three. */
+	buf_init(&reason, 4 * sizeof(a->reason));
 	cli_plain(str_of(a->reason), "", &reason);
 	printf(a->wanted ? "Not uploading \"%s\" with build id %s, as asked; the server would take "
 			   "it: %.*s\n"

@@ -303,8 +303,7 @@ static enum status fetch_file(struct debuginfod *d, const struct file *f, struct
 			continue;
 		}
 		enum status s = fetch_from(d, r, f, e);
-		if (s == OK || s == E_CANCELED ||
-			s == E_NOSPACE) /* the error is of this host's disk */
+		if (s == OK || s == E_CANCELED || s == E_NOSPACE) /* this host's disk */
 			return s;
 		if (s == E_NOTFOUND || s == E_LIMIT || s == E_CORRUPT) {
 			r->backoff_ns = 0;

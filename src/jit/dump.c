@@ -113,8 +113,7 @@ static void read_places(struct jit_dump *d, struct jit_map *m, struct reader r)
 		p.file = file;
 		(void)jit_map_add_place(m, &p, base);
 	}
-	if (jit_map_refused(m) !=
-		refused) /* some were refused: the others would be wrong without them */
+	if (jit_map_refused(m) != refused) /* some are missing, so others would be wrong */
 		jit_map_drop_places(m, d->place_first);
 	d->place_count = jit_map_place_count(m) - d->place_first;
 	if (r.failed)

@@ -11,8 +11,7 @@ static bool take_hex(struct str *line, uint64_t *out)
 	struct str part;
 	if (!str_split(line, ' ', &part))
 		return false;
-	if (str_starts(part, STR("0x")) ||
-		str_starts(part, STR("0X"))) /* JDK 25 writes the prefix */
+	if (str_starts(part, STR("0x")) || str_starts(part, STR("0X"))) /* JDK 25 */
 		part = str_sub(part, 2, part.len);
 	return str_parse_u64(part, 16, out);
 }

@@ -243,8 +243,7 @@ enum status os_make_dirs(const char *path, struct err *e)
 		enum status s = made ? parent_of(part, folder, e) : OK;
 		if (made && s == OK)
 			s = os_fsync_dir(folder, e);
-		if (s != OK &&
-			s != E_DENIED) /* E_DENIED: the folder may be written, but not read */
+		if (s != OK && s != E_DENIED) /* E_DENIED: no right to read it */
 			return s;
 		part[i] = saved;
 	}

@@ -209,8 +209,8 @@ static enum status parse_now(
 	struct str rest = str_sub(s, 3, s.len);
 	int64_t ns = now_ns;
 	while (rest.len > 0 && (rest.p[0] == '-' || rest.p[0] == '+' || rest.p[0] == ' ')) {
-		bool back = rest.p[0] ==
-			    '-'; /* a '+' that was not escaped in a URL arrives as a blank */
+		/* A '+' that was not escaped in a URL arrives as a blank. */
+		bool back = rest.p[0] == '-';
 		rest = str_sub(rest, 1, rest.len);
 		do {
 			if (!shift_one(&rest, back, flags, &ns))
