@@ -65,12 +65,14 @@ test("a row for each value, the largest first; calls at their time, inside their
 test("calls of threads that share a row, and merged samples, fit into their time", () => {
 	const four = chart([1, 2, 3, 4].map((k) => [0, `f${k}`, 900, 20_000]));
 	const s = layStrips(four.flame, four.time, 0, "comm");
+	assert.equal(s.rows[0]!.merged, true);
 	for (const [k, i] of [1, 2, 3, 4].entries()) {
 		assert.equal(s.start[i], 20_000 + k * 900);
 	}
 	const busy = chart([1, 2].map((k) => [0, `f${k}`, 900, 20_100]));
 	const t = layStrips(busy.flame, busy.time, 0, "comm");
 	assert.ok(t.start[2]! + t.length[2]! <= 21_100.001, "both within a second");
+	assert.equal(t.rows[0]!.merged, false);
 });
 
 test("filters and groups hold as in a graph; where stacks are dropped nothing ran", () => {

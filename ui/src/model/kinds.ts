@@ -33,3 +33,10 @@ export function kindOfName(name: string): string {
 export function kindName(kind: number): string {
 	return KINDS[kind] ?? "";
 }
+
+const MACHINE_CODE: readonly number[] = ["", "native", "kernel", "Go", "Rust"].map((name) => KINDS.indexOf(name));
+
+/** Whether code of this kind is in an executable, so that its instructions can be listed. */
+export function isMachineCode(kind: number): boolean {
+	return MACHINE_CODE.includes(kind);
+}

@@ -220,6 +220,7 @@ export function filterStrips(s: Strips, filters: readonly Filter[], wanted: Grou
 			to: ends[r]!,
 			depth: nodes.reduce((most, i) => Math.max(most, g.level[i]! + 1), 0),
 			busiest: busiestOf(flame, nodes),
+			merged: row.merged,
 			fromMs: g.start[tops[0] ?? 0]!,
 			toMs: g.start[last]! + g.length[last]!,
 		};

@@ -21,6 +21,8 @@ export interface Strip {
 	depth: number;
 	/** The binary with the largest share of the row; not the kernel, if there is another. */
 	busiest: string;
+	/** Its samples were merged in the store, so that times are rounded down to ten seconds. */
+	merged: boolean;
 	/** Begin of its first call, and end of its last one. */
 	fromMs: number;
 	toMs: number;
@@ -43,8 +45,7 @@ const MERGED_MS = 10_000;
 const WINDOW_MS = 1000;
 
 /** The milliseconds for each unit of value, so that the calls of every moment fit. */
-function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number): number {
-	const merged = tops.every((node) => Math.round(ms(node)) % MERGED_MS === 0);
+function scaleOf(f: Flame, tops: readonly number[], ms: (node: number) => number, merged: boolean): number {
 	const width = merged ? MERGED_MS : WINDOW_MS;
 	const sums = new Map<number, number>();
 	let most = 0;
@@ -100,7 +101,8 @@ export function layStrips(f: Flame, time: readonly number[], beginMs: number, by
 	const free = new Float64Array(f.count);
 	const rest = new Float64Array(f.count);
 	const rows = groups.map(({ value, tops }) => {
-		const scale = scaleOf(f, tops, ms);
+		const merged = tops.every((node) => Math.round(ms(node)) % MERGED_MS === 0);
+		const scale = scaleOf(f, tops, ms, merged);
 		const from = count;
 		let cursor = Number.NEGATIVE_INFINITY;
 		let total = 0;
@@ -127,7 +129,7 @@ export function layStrips(f: Flame, time: readonly number[], beginMs: number, by
 			}
 		}
 		const busiest = busiestOf(f, order.subarray(from, count));
-		return { value, total, from, to: count, depth, busiest, fromMs: start[tops[0]!] ?? 0, toMs: cursor };
+		return { value, total, from, to: count, depth, busiest, merged, fromMs: start[tops[0]!] ?? 0, toMs: cursor };
 	});
 	rows.sort((a, b) => b.total - a.total);
 	return { flame: f, rows, order: order.subarray(0, count), start, length, level };

@@ -8,6 +8,7 @@ import { go } from "../../app/store.ts";
 import { type Query, useQuery } from "../../app/use_query.ts";
 import { type CodeRow, codeRows, instructionRows } from "../../model/code.ts";
 import type { Flame } from "../../model/flame.ts";
+import { isMachineCode } from "../../model/kinds.ts";
 import { formatShare, formatValue } from "../../model/units.ts";
 import type { Code } from "../../model/url.ts";
 import { Loading } from "../Empty.tsx";
@@ -35,14 +36,14 @@ interface CodeProps {
 	question: Question;
 }
 
-/** The line where the function begins, from the graph; 0: unknown. */
-function lineOf(f: Flame | null, code: Code): number {
+/** The function in the graph: the line where it begins, and its kind; 0: unknown. */
+function placeOf(f: Flame | null, code: Code): { line: number; kind: number } {
 	for (let i = 1; f && i < f.count; i++) {
 		if (f.strings[f.name[i]!] === code.name && f.strings[f.file[i]!] === code.file) {
-			return f.line[i]!;
+			return { line: f.line[i]!, kind: f.kind[i]! };
 		}
 	}
-	return 0;
+	return { line: 0, kind: 0 };
 }
 
 /** The choice of a build. */
@@ -84,6 +85,8 @@ function Body(props: { query: Query<Answer>; rows: readonly CodeRow[]; none: Com
 /** The panel with its bar. */
 function Frame(props: {
 	code: Code;
+	/** The function's kind; 0: unknown. */
+	kind: number;
 	query: Query<Answer>;
 	rows: readonly CodeRow[];
 	build: string;
@@ -116,7 +119,7 @@ function Frame(props: {
 					choose={props.setBuild}
 					all={code.asm ? "that costs most" : `all ${answer?.builds.length}`}
 				/>
-				{code.file !== "" && code.binary !== "" && (
+				{code.file !== "" && code.binary !== "" && isMachineCode(props.kind) && (
 					<Segments
 						label="Code"
 						value={code.asm ? "asm" : "source"}
@@ -136,7 +139,7 @@ function Source({ code, data, question }: CodeProps) {
 	const query = useQuery(id, data.flame.atMs, (signal) => getSource(question, code.file, build, signal));
 	const answer = query.data;
 	const rows = useMemo(() => (answer ? codeRows(answer.text ?? null, answer.places) : []), [answer]);
-	const begin = useMemo(() => lineOf(data.flame.data, code), [data.flame.data === null, code.name, code.file]);
+	const place = useMemo(() => placeOf(data.flame.data, code), [data.flame.data === null, code.name, code.file]);
 	const none = (
 		<>
 			<h2>No samples in this file</h2>
@@ -144,15 +147,15 @@ function Source({ code, data, question }: CodeProps) {
 		</>
 	);
 	return (
-		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
+		<Frame code={code} kind={place.kind} query={query} rows={rows} build={build} setBuild={setBuild}>
 			<Body query={query} rows={rows} none={none}>
 				<Listing
-					note={answer && <Origin answer={answer} question={question} name={code.name} line={begin} build={build} />}
+					note={answer && <Origin answer={answer} question={question} name={code.name} line={place.line} build={build} />}
 					rows={rows}
 					unit={answer?.unit ?? ""}
 					whole={answer?.total ?? 0}
 					heads={["Line", "Source"]}
-					begin={begin}
+					begin={place.line}
 					id={`${code.file} ${code.name}`}
 				/>
 			</Body>
@@ -171,7 +174,7 @@ function Instructions({ code, data, question }: CodeProps) {
 	const text = source.data?.text ?? null;
 	const rows = useMemo(() => (answer ? instructionRows(answer.instructions, file, text) : []), [answer, text]);
 	return (
-		<Frame code={code} query={query} rows={rows} build={build} setBuild={setBuild}>
+		<Frame code={code} kind={0} query={query} rows={rows} build={build} setBuild={setBuild}>
 			<Body query={query} rows={rows} none={answer && <Missing answer={answer} code={code} />}>
 				<Listing
 					note={null}

@@ -135,6 +135,12 @@ function Rows(props: TimeProps & { strips: Strips; win: ReturnType<typeof useWin
 			{there.length > ROWS_MAX && (
 				<p class="time-more">{there.length - ROWS_MAX} more with less: choose another label, or narrow the selector down.</p>
 			)}
+			{shown.some((row) => row.merged && row.total > 0) && (
+				<p class="time-more">
+					These samples are some minutes old: the store has rounded their times down to 10 seconds. Calls are drawn from there
+					on, so a row may be full for a while and empty until the next 10 seconds.
+				</p>
+			)}
 			{there.length === 0 && <p class="time-more">Nothing ran in this stretch: go earlier or later, or show more of it.</p>}
 			{tip.node >= 0 && tip.node < flame.count && <Tip strips={strips} node={tip.node} at={tip.at} />}
 		</div>
