@@ -56,14 +56,14 @@ static void finds_the_row_in_force(void **state)
 		for (uint32_t at = 0; at < UNWIND_BLOB_BYTES_MAX; at += 1 + at % 7) {
 			struct unwind_rule got;
 			struct unwind_rule want = linear_find(rows, count, at);
-			table_find(&m, (3ull << UNWIND_PAGE_SHIFT) + at, &got);
+			got = rule_of(table_find(&m, (3ull << UNWIND_PAGE_SHIFT) + at));
 			if (memcmp(&got, &want, sizeof(got)) != 0)
 				fail_msg("%u rows, dense %d, at %u", count, dense, at);
 		}
 		struct unwind_rule none;
-		table_find(&m, 2ull << UNWIND_PAGE_SHIFT, &none);
+		none = rule_of(table_find(&m, 2ull << UNWIND_PAGE_SHIFT));
 		CHECK(none.cfa == UNWIND_CFA_NONE);
-		table_find(&m, 4ull << UNWIND_PAGE_SHIFT, &none);
+		none = rule_of(table_find(&m, 4ull << UNWIND_PAGE_SHIFT));
 		CHECK(none.cfa == UNWIND_CFA_NONE);
 		world_end();
 	}
@@ -85,7 +85,7 @@ static void finds_every_row_of_a_full_bucket(void **state)
 	for (uint32_t at = 0x480; at < 0x680; at++) {
 		struct unwind_rule got;
 		struct unwind_rule want = linear_find(rows, ARRAY_COUNT(rows), at);
-		table_find(&m, at, &got);
+		got = rule_of(table_find(&m, at));
 		assert_memory_equal(&got, &want, sizeof(got));
 	}
 	world_end();

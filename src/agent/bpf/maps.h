@@ -212,6 +212,12 @@ struct runtime_walk {
 	__u64 last_number;
 };
 
+/* The native frame of a runtime's file that is stepped over, as it was before. */
+struct native_walk {
+	__u64 sp;
+	__u64 hash; /* without it */
+};
+
 /* The walk of one user stack and the event that it fills. */
 struct walk {
 	__u64 pc;
@@ -250,6 +256,7 @@ struct walk {
 	__u64 window_start; /* user address of window[0]; WINDOW_NONE: nothing read yet */
 	__u64 window[STACK_WINDOW_WORDS];
 	struct runtime_walk runtime;
+	struct native_walk native;
 	struct code_walk code;
 	__u64 go_record;           /* 1 + index of the Go program's runtime_record; 0: none */
 	struct event_sample event; /* its frames[] are the next member */

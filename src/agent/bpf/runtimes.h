@@ -29,11 +29,17 @@
 #include "thread_context.h"
 #include "v8.h"
 
-/* The first frame in a runtime's file. 1: the runtime is asked before the frame can be recorded;
- * not from here, where the stacks of the functions that call one another would add up to more than
- * the 512 bytes that the kernel allows. */
-static __always_inline int runtime_begin(struct walk *w, const struct mapping *m, __u64 offset)
+/* The frame at `address` lies in a runtime's file, whose mapping was found last. 1: the runtime is
+ * asked before the frame can be recorded; not from here, where the stacks of the functions that
+ * call one another would add up to more than the 512 bytes that the kernel allows. Global, as
+ * runtime_leave() is: native frames of other files are walked with fewer registers spilled. */
+__noinline int runtime_begin(__u64 address)
 {
+	struct walk *w = walk_here();
+	if (!w)
+		return 0;
+	const struct mapping *m = &w->mappings[w->mapping_last & (MAPPING_CACHE_SIZE - 1)];
+	__u64 offset = address - m->start + m->offset;
 	__u32 index = m->runtime - 1;
 	const struct runtime_record *r = bpf_map_lookup_elem(&runtime_records, &index);
 	if (!config.walk_runtimes || !r || r->kind == RUNTIME_HOTSPOT || r->kind == RUNTIME_BEAM ||
@@ -144,19 +150,14 @@ static __always_inline int runtime_is_trace(struct walk *w, const struct mapping
 	return 1;
 }
 
-/* The native frame at `offset` of the mapping, from `sp` on, was stepped over: does it run frames?
- */
+/* The native frame at `offset` of the runtime's file, from w->native.sp on, was stepped over: does
+ * it run frames? */
 static __always_inline int runtime_owned(
-	const struct walk *w, const struct mapping *m, __u64 offset, __u64 sp)
+	const struct walk *w, const struct runtime_record *r, __u64 offset)
 {
-	if (!w->runtime.frame || m->runtime != w->runtime.record)
-		return 0;
-	const struct runtime_record *r = runtime_record_of(w);
-	if (!r)
-		return 0;
 	switch (r->kind) {
 	case RUNTIME_CPYTHON:
-		return python_owned(w, &r->layout.cpython, offset, sp, w->sp);
+		return python_owned(w, &r->layout.cpython, offset, w->native.sp, w->sp);
 	case RUNTIME_PERL:
 		return perl_owned(w, &r->layout.perl, offset);
 	case RUNTIME_PHP:
@@ -170,27 +171,43 @@ static __always_inline int runtime_owned(
 	}
 }
 
-/* The native frame recorded last gives way to those that it runs. `hash`: as it was before. Those
- * between it and code of Ruby's that it has called go, too. */
-static __always_inline void runtime_replace(struct walk *w, __u64 hash)
+/* The native frame recorded last gives way to those that it runs. Those between it and code of
+ * Ruby's that it has called go, too. */
+static __always_inline void runtime_replace(struct walk *w)
 {
 	if (!config.keep_interpreters) {
 		w->user_count = w->code.left ? w->code.left - 1 : w->user_count - 1;
-		w->hash = w->code.left ? w->code.left_hash : hash;
+		w->hash = w->code.left ? w->code.left_hash : w->native.hash;
 	}
 	w->code.left = 0;
 	w->runtime.stage = RUNTIME_FRAMES;
 }
 
 /* Is the native frame one of the interpreter's own that another one of it runs? */
-static __always_inline int runtime_hides(
-	const struct walk *w, const struct mapping *m, __u64 offset)
+static __always_inline int runtime_hides(const struct runtime_record *r, __u64 offset)
 {
-	if (config.keep_interpreters || !w->runtime.frame || m->runtime != w->runtime.record)
-		return 0;
-	const struct runtime_record *r = runtime_record_of(w);
-	return r && r->kind == RUNTIME_RUBY &&
+	return !config.keep_interpreters && r->kind == RUNTIME_RUBY &&
 	       offset - r->layout.ruby.core[0] < r->layout.ruby.core[1] - r->layout.ruby.core[0];
+}
+
+/* The native frame w->native, at `offset` of the file of the runtime that still has frames, was
+ * recorded and stepped over. 1: it is recorded no longer, or the runtime's frames are next. */
+__noinline int runtime_leave(__u64 offset)
+{
+	struct walk *w = walk_here();
+	const struct runtime_record *r = w ? runtime_record_of(w) : NULL;
+	if (!w || !r || !config.walk_runtimes)
+		return 0;
+	if (runtime_owned(w, r, offset)) {
+		runtime_replace(w);
+		return 1;
+	}
+	if (runtime_hides(r, offset)) {
+		w->user_count--;
+		w->hash = w->native.hash;
+		return 1;
+	}
+	return 0;
 }
 
 /* A step in the code of a runtime, or towards it. Not by runtime_step(), whose stack would not fit

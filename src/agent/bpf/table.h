@@ -29,22 +29,27 @@ static __always_inline __u32 chunk_u16(const __u8 *chunk, __u32 at)
 	return *(const volatile __u16 *)(chunk + (at & CHUNK_MASK_U16));
 }
 
-/* Rule number `index` of the dictionary that begins at `rules`. */
-static __always_inline void chunk_rule(
-	const __u8 *chunk, __u32 rules, __u32 index, struct unwind_rule *out)
+/* Rule number `index` of the dictionary that begins at `rules`, as it lies there. */
+static __always_inline __u64 chunk_rule(const __u8 *chunk, __u32 rules, __u32 index)
 {
-	__u64 raw =
-		*(const volatile __u64 *)(chunk + ((rules + index * RULE_BYTES) & CHUNK_MASK_RULE));
-	out->cfa = (__u8)raw;
-	out->fp = (__u8)(raw >> 8);
-	out->cfa_off = (__s16)(raw >> 16);
-	out->fp_off = (__s16)(raw >> 32);
-	out->ra_off = (__s16)(raw >> 48);
+	return *(const volatile __u64 *)(chunk + ((rules + index * RULE_BYTES) & CHUNK_MASK_RULE));
+}
+
+/* The compiler must not know where the word comes from: it would take it apart there, and keep each
+ * part on the stack for every frame. */
+static __always_inline struct unwind_rule rule_of(__u64 raw)
+{
+	asm volatile("" : "+r"(raw));
+	return (struct unwind_rule){ .cfa = (__u8)raw,
+		.fp = (__u8)(raw >> 8),
+		.cfa_off = (__s16)(raw >> 16),
+		.fp_off = (__s16)(raw >> 32),
+		.ra_off = (__s16)(raw >> 48) };
 }
 
 /* Rows of 256 bytes of text each: { u8 low, u8 rule }. */
-static __always_inline void dense_find(const __u8 *chunk, __u32 blob, __u32 rule_count,
-	__u32 offset_in_page, struct unwind_rule *out)
+static __always_inline __u64 dense_find(
+	const __u8 *chunk, __u32 blob, __u32 rule_count, __u32 offset_in_page)
 {
 	__u32 bucket = offset_in_page >> DENSE_BUCKET_SHIFT;
 	__u32 low = offset_in_page & 0xff;
@@ -64,11 +69,11 @@ static __always_inline void dense_find(const __u8 *chunk, __u32 blob, __u32 rule
 	/* `from` is the first row behind the offset; the row before it may be in an earlier
 	 * bucket. */
 	__u32 index = chunk_u8(chunk, rows + (from - 1) * DENSE_ROW_BYTES + 1);
-	chunk_rule(chunk, rules, index, out);
+	return chunk_rule(chunk, rules, index);
 }
 
-static __always_inline void sparse_find(const __u8 *chunk, __u32 blob, __u32 rule_count,
-	__u32 row_count, __u32 offset_in_page, struct unwind_rule *out)
+static __always_inline __u64 sparse_find(
+	const __u8 *chunk, __u32 blob, __u32 rule_count, __u32 row_count, __u32 offset_in_page)
 {
 	__u32 pcs = blob + rule_count * RULE_BYTES;
 	__u32 from = 0;
@@ -83,21 +88,19 @@ static __always_inline void sparse_find(const __u8 *chunk, __u32 blob, __u32 rul
 			to = middle;
 	}
 	__u32 index = chunk_u8(chunk, pcs + row_count * 2 + from - 1);
-	chunk_rule(chunk, blob, index, out);
+	return chunk_rule(chunk, blob, index);
 }
 
-/* out->cfa is UNWIND_CFA_NONE where nothing is known. */
-static __always_inline void table_find(
-	const struct mapping *m, __u64 file_offset, struct unwind_rule *out)
+/* For rule_of(). 0, which is UNWIND_CFA_NONE, where nothing is known. */
+static __always_inline __u64 table_find(const struct mapping *m, __u64 file_offset)
 {
-	__builtin_memset(out, 0, sizeof(*out));
 	__u32 page = (__u32)(file_offset >> UNWIND_PAGE_SHIFT) - m->first_page;
 	if (page >= m->page_count)
-		return;
+		return 0;
 	__u32 page_index = m->page_base + page;
 	const __u64 *entry = bpf_map_lookup_elem(&pages, &page_index);
 	if (!entry)
-		return;
+		return 0;
 	/* One load: user space may be writing the entry. */
 	__u64 raw = *(const volatile __u64 *)entry;
 	__u32 slab_index = (raw & 0xffff) >> SLAB_CHUNK_SHIFT;
@@ -106,16 +109,14 @@ static __always_inline void table_find(
 	__u32 rule_count = (raw >> 32) & 0xffff;
 	__u32 row_count = raw >> 48;
 	if (rule_count == 0)
-		return;
+		return 0;
 	void *slab = bpf_map_lookup_elem(&slabs, &slab_index);
 	if (!slab)
-		return;
+		return 0;
 	const __u8 *chunk = bpf_map_lookup_elem(slab, &chunk_index);
 	if (!chunk)
-		return;
+		return 0;
 	__u32 offset_in_page = file_offset & (UNWIND_BLOB_BYTES_MAX - 1);
-	if (row_count == 0)
-		dense_find(chunk, blob, rule_count, offset_in_page, out);
-	else
-		sparse_find(chunk, blob, rule_count, row_count, offset_in_page, out);
+	return row_count ? sparse_find(chunk, blob, rule_count, row_count, offset_in_page)
+			 : dense_find(chunk, blob, rule_count, offset_in_page);
 }

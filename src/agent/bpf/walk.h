@@ -299,12 +299,16 @@ static __always_inline enum stack_end walk_unmapped(struct walk *w, __u64 addres
 	return STACK_END_NO_VMA;
 }
 
+/* What a native frame returns, in place of STACK_END_NONE, when a step of another kind may be next,
+ * or when it has recorded no frame. */
+#define WALK_AGAIN STACK_END_COUNT
+
 /* Record the frame at (pc, sp, fp) and go to its caller. A global function, verified once, so that
- * a plain loop around it passes the verifier of Linux 5.10. `unused`: a function without
- * arguments is not allowed there. */
-__noinline int walk_frame(__u32 unused)
+ * a plain loop around it passes the verifier of Linux 5.10. `zero`: a function without
+ * arguments is not allowed there, and the compiler leaves unused ones undefined. */
+__noinline int walk_frame(__u32 zero)
 {
-	struct walk *w = walk_here();
+	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	if (!w)
 		return STACK_END_NO_REGS;
 	if (w->user_count >= SAMPLE_USER_FRAMES_MAX)
@@ -314,27 +318,27 @@ __noinline int walk_frame(__u32 unused)
 	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
 	if (address - X86_VSYSCALL_START < X86_VSYSCALL_BYTES)
 		return walk_vsyscall(w, address);
-	int found = mapping_find(w, address);
-	if (found < 0)
+	if (mapping_find(w, address) < 0)
 		return walk_unmapped(w, address);
 	w->pc_is_guess = 0;
-	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
+	/* From memory: of a number that it knows the verifier would follow each of eight. */
+	__u32 last = *(const volatile __u32 *)&w->mapping_last;
+	const struct mapping *m = &w->mappings[last & (MAPPING_CACHE_SIZE - 1)];
+	asm volatile("" : "+r"(m)); /* or it is computed again for each use */
 	__u64 offset = address - m->start + m->offset;
-	__u64 hash = w->hash;
-	if (m->runtime && runtime_begin(w, m, offset))
-		return STACK_END_NONE; /* here again, when it is known what this one runs */
-	if (!m->page_count && runtime_is_php_code(m) && php_enter_loop(0))
-		return STACK_END_NONE;
+	if (m->runtime && m->runtime != w->go_record) {
+		if (runtime_begin(address))
+			return WALK_AGAIN; /* here again, when it is known what this one runs */
+		w->native.sp = w->sp;
+		w->native.hash = w->hash;
+	}
 	/* Large pages (hugetlbfs) are a file to the kernel. */
-	if (!m->page_count && runtime_leaves_code(w, m))
-		return STACK_END_NONE;
-	if (!m->page_count && runtime_has_code(w, m, address))
-		return STACK_END_NONE;
-	if (!m->page_count && runtime_is_trace(w, m))
-		return STACK_END_NONE;
-	struct unwind_rule rule = { .cfa = UNWIND_CFA_FRAME_POINTER };
-	if (m->page_count)
-		table_find(m, offset, &rule);
+	if (!m->page_count &&
+		((runtime_is_php_code(m) && php_enter_loop(0)) || runtime_leaves_code(w, m) ||
+			runtime_has_code(w, m, address) || runtime_is_trace(w, m)))
+		return WALK_AGAIN;
+	struct unwind_rule rule =
+		rule_of(m->page_count ? table_find(m, offset) : UNWIND_CFA_FRAME_POINTER);
 	if (m->kind == MAPPING_FILE || m->kind == MAPPING_VDSO) {
 		walk_record(w, m->file_id, offset + unwind_rule_early_bytes(&rule, w->pc_is_exact));
 	} else {
@@ -348,30 +352,31 @@ __noinline int walk_frame(__u32 unused)
 		return STACK_END_ROOT;
 	if (!m->page_count && m->page_base == FILE_NO_ROOM)
 		return STACK_END_NO_ROOM;
-	__u64 sp = w->sp;
 	enum stack_end end = step_by_rule(w, &rule);
-	if (!m->runtime || end != STACK_END_NONE)
-		return end;
-	if (runtime_owned(w, m, offset, sp)) {
-		runtime_replace(w, hash);
-	} else if (runtime_hides(w, m, offset)) {
-		w->user_count--;
-		w->hash = hash;
-	}
+	if (m->runtime && m->runtime == w->runtime.record && w->runtime.frame &&
+		end == STACK_END_NONE && runtime_leave(offset))
+		return WALK_AGAIN;
 	return end;
 }
 
-/* Walks one more frame, native or of a runtime, or a step towards it. Global, so that the loop
- * stays small. `zero`: the compiler leaves unused arguments undefined, and the verifier refuses
- * that. */
+/* Native frames in a row pay for the choice between kinds of steps, and the way to them, once. */
+#define WALK_NATIVE_ROW 32
+
+/* Walks on by some native frames, or by one of a runtime, or a step towards it. Global, so that the
+ * loop stays small. */
 __noinline int walk_step(__u32 zero)
 {
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 	if (!w)
 		return STACK_END_NO_REGS;
-	if (w->runtime.stage == RUNTIME_NATIVE)
-		return walk_frame(0);
-	return w->runtime.stage >= RUNTIME_FIND ? runtime_code_step(w) : runtime_step(0);
+	if (w->runtime.stage >= RUNTIME_FIND)
+		return runtime_code_step(w);
+	if (w->runtime.stage != RUNTIME_NATIVE)
+		return runtime_step(0);
+	int end = STACK_END_NONE;
+	for (int i = 0; i < WALK_NATIVE_ROW && end == STACK_END_NONE; i++)
+		end = walk_frame(0);
+	return end == WALK_AGAIN ? STACK_END_NONE : end;
 }
 
 /* A frame of a runtime may take two steps: one to look at it, and one to record it. */
