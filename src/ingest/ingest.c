@@ -190,6 +190,8 @@ static enum status demangle_names(struct profile *p)
 	for (size_t i = 1; s == OK && i < p->functions.len; i++) {
 		struct profile_function *f = &p->functions.v[i];
 		struct str name = profile_str(p, f->name);
+		if (name.len == 0 || name.p[0] != '_')
+			continue;
 		if (!str_starts(name, STR("_Z")) && !str_starts(name, STR("_R")) &&
 			!str_starts(name, STR("_D")))
 			continue;

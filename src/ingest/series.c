@@ -176,16 +176,21 @@ static enum status limit_locked(struct series_tenant *t, struct batch *b, uint64
 	size_t kept = 0;
 	uint64_t last = 0;
 	bool last_ok = false;
+	struct profile_sample before = { 0 };
 	for (size_t i = 0; i < b->p->samples.len; i++) {
 		struct profile_sample *s = &b->p->samples.v[i];
-		uint64_t series = series_of(b, s);
+		/* Those of a profile that has no labels of its samples are alike. */
+		bool alike = i && s->head == before.head && s->resource == before.resource &&
+			     s->own == before.own;
+		uint64_t series = alike ? last : series_of(b, s);
+		before = *s;
 		if ((i == 0 || series != last) && !admit(t, b, series, &last_ok))
 			return E_NOMEM;
 		last = series;
-		if (last_ok)
-			b->p->samples.v[kept++] = *s;
-		else
+		if (!last_ok)
 			(*out_refused)++;
+		else if (kept++ != i)
+			b->p->samples.v[kept - 1] = *s;
 	}
 	b->p->samples.len = kept;
 	return OK;

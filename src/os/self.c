@@ -11,11 +11,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-uint64_t os_self_rss_bytes(void)
+int os_self_rss_open(void)
+{
+	return open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+}
+
+uint64_t os_self_rss_read(int fd)
 {
 	char text[256];
-	CLEANUP(fd_cleanup) int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text));
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
 	if (n <= 0)
 		return 0;
 	/* "size resident shared …", in pages */
@@ -25,6 +29,12 @@ uint64_t os_self_rss_bytes(void)
 		!str_parse_u64(field, 10, &pages))
 		return 0;
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t os_self_rss_bytes(void)
+{
+	CLEANUP(fd_cleanup) int fd = os_self_rss_open();
+	return os_self_rss_read(fd);
 }
 
 /* Whether the dynamic loader was started with this program as its argument. The kernel maps a

@@ -239,6 +239,8 @@ static void store_free(struct store *s)
 	memory_share_deinit(&s->ingest_memory);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
+	if (s->resident_fd >= 0)
+		close(s->resident_fd);
 	free(s->path);
 	free(s);
 }
@@ -304,6 +306,7 @@ enum status store_open(const struct store_config *c, store_notice_fn *notice, vo
 	s->notice = notice;
 	s->notice_ctx = ctx;
 	s->lock_fd = -1;
+	s->resident_fd = os_self_rss_open();
 	init_locks(s);
 	memory_share_init(&s->queries_memory, s->config.memory_bytes / 16 * QUERIES_SIXTEENTHS);
 	memory_share_init(&s->ingest_memory, s->config.memory_bytes / 16);

@@ -8,6 +8,9 @@
 #include "base/reader.h"
 
 #include <endian.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 #define VARINT32_BYTES_MAX 5
 #define VARINT64_BYTES_MAX 10
@@ -61,6 +64,25 @@ static uint64_t zigzag(int64_t v)
 	return (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
 }
 
+/* Eight indices of two bytes each; false: some take another number. */
+static inline bool put_eight_frames(uint8_t *p, const uint32_t *v)
+{
+#ifdef __SSE2__
+	__m128i w = _mm_packs_epi32(
+		_mm_loadu_si128((const __m128i_u *)v), _mm_loadu_si128((const __m128i_u *)(v + 4)));
+	if (_mm_movemask_epi8(_mm_cmpgt_epi16(w, _mm_set1_epi16(0x7f))) != 0xffff)
+		return false;
+	__m128i high = _mm_and_si128(_mm_add_epi16(w, w), _mm_set1_epi16(0x7f00));
+	w = _mm_or_si128(_mm_and_si128(w, _mm_set1_epi16(0x7f)), _mm_set1_epi16(0x80));
+	_mm_storeu_si128((__m128i_u *)p, _mm_or_si128(w, high));
+	return true;
+#else
+	(void)p;
+	(void)v;
+	return false;
+#endif
+}
+
 /* Indices of one or two bytes, four at a time in parts of 16 bits: the two bytes of each, and a
  * mark if both are needed. If all four need two bytes, one write is enough. */
 static uint8_t *put_short_frames(uint8_t *p, const uint32_t *v, uint32_t count)
@@ -68,6 +90,10 @@ static uint8_t *put_short_frames(uint8_t *p, const uint32_t *v, uint32_t count)
 	const uint64_t each = 0x0001000100010001;
 	uint32_t i = 0;
 	for (; i + 4 <= count; i += 4) {
+		for (; i + 8 <= count && put_eight_frames(p, v + i); i += 8)
+			p += 16;
+		if (i + 4 > count)
+			break;
 		uint64_t w = v[i] | (uint64_t)v[i + 1] << 16 | (uint64_t)v[i + 2] << 32 |
 			     (uint64_t)v[i + 3] << 48;
 		uint64_t marks = (w + 0x3f80 * each) >> 7 & 0x80 * each;

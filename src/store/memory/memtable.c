@@ -26,7 +26,9 @@
 #include <sys/random.h>
 
 #define UNSET UINT32_MAX
-#define SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
+#define STACK_SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
+#define SYMBOL_SECRETS 16
+#define SECRETS (STACK_SECRETS + SYMBOL_SECRETS)
 
 /* Series and set of a combination of head, label sets and link. */
 struct combination {
@@ -50,11 +52,11 @@ struct adding {
 	uint32_t *symbol_memory;
 	uint8_t *name_slots; /* by string: 2 + sample_name_slot(); 0: not made yet */
 	uint32_t *stacks;
-	struct hash128 *string_keys; /* by content; 0: not made yet */
-	struct hash128 *function_keys;
-	struct hash128 *mapping_keys;
-	struct hash128 *location_keys; /* all made */
-	struct used_stack *used;       /* in the order of the samples, see keep_unknown() */
+	struct hash128 *string_keys;   /* by content; 0: not made yet */
+	struct hash128 *mapping_keys;  /* the same */
+	struct hash128 *function_keys; /* all made, as the next */
+	struct hash128 *location_keys;
+	struct used_stack *used; /* in the order of the samples, see keep_unknown() */
 	size_t used_count;
 	VEC(struct combination) combinations; /* series and set follow under the lock */
 	struct map combination_index;
@@ -154,19 +156,25 @@ static struct hash128 string_key(struct adding *a, uint32_t id)
 	return *k;
 }
 
-static struct hash128 function_key(struct adding *a, uint32_t id)
+/* Two words become one, as in XXH3: both halves of their product. With secrets in the words nobody
+ * outside knows which words meet. */
+static uint64_t mix(uint64_t x, uint64_t y)
 {
-	struct hash128 *k = &a->function_keys[id];
-	if (is_unset(*k)) {
-		const struct profile_function *f = &a->p->functions.v[id];
-		const struct {
-			struct hash128 name, system_name, filename;
-			uint64_t start_line;
-		} content = { string_key(a, f->name), string_key(a, f->system_name),
-			string_key(a, f->filename), f->start_line };
-		*k = hash128(&content, sizeof(content));
-	}
-	return *k;
+	unsigned __int128 product = (unsigned __int128)x * y;
+	return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static struct hash128 function_key(struct adding *a, const struct profile_function *f)
+{
+	const uint64_t *secret = a->m->secrets + STACK_SECRETS;
+	struct hash128 name = string_key(a, f->name), system = string_key(a, f->system_name),
+		       file = string_key(a, f->filename);
+	return (struct hash128){
+		.lo = mix(name.lo ^ secret[0], system.lo ^ secret[1]) +
+		      mix(file.lo ^ secret[2], f->start_line ^ secret[3]),
+		.hi = mix(name.hi ^ secret[4], system.hi ^ secret[5]) +
+		      mix(file.hi ^ secret[6], f->start_line ^ secret[7]),
+	};
 }
 
 static struct hash128 mapping_key(struct adding *a, uint32_t id)
@@ -189,16 +197,18 @@ static struct hash128 location_key(struct adding *a, const struct profile_locati
 	/* In each half, two addresses of one mapping never meet, and two of different mappings or
 	 * kinds do with a probability of about 2^-64: the mapping's key is not known outside. No
 	 * mixing: stack_key() needs no more than that. */
+	const uint64_t *secret = a->m->secrets + STACK_SECRETS + 8;
 	struct hash128 m = mapping_key(a, l->mapping);
 	uint64_t kind = 2 * (uint64_t)l->kind + 1;
 	struct hash128 k = { l->address + m.lo * kind, l->address + m.hi * kind };
 	for (uint32_t i = 0; i < l->line_count; i++) {
 		const struct profile_line *line = &a->p->lines.v[l->line_first + i];
-		const struct {
-			struct hash128 before, function;
-			uint64_t line, column;
-		} more = { k, function_key(a, line->function), line->line, line->column };
-		k = hash128(&more, sizeof(more));
+		struct hash128 function = a->function_keys[line->function];
+		uint64_t place = line->line | (uint64_t)line->column << 32;
+		k.lo = mix(k.lo ^ secret[0], function.lo ^ secret[1]) +
+		       mix(place ^ secret[2], secret[3]);
+		k.hi = mix(k.hi ^ secret[4], function.hi ^ secret[5]) +
+		       mix(place ^ secret[6], secret[7]);
 	}
 	return k;
 }
@@ -207,6 +217,8 @@ static struct hash128 location_key(struct adding *a, const struct profile_locati
 static void make_location_keys(struct adding *a)
 {
 	const struct profile_location *v = a->p->locations.v;
+	for (size_t i = 0; i < a->p->functions.len; i++)
+		a->function_keys[i] = function_key(a, &a->p->functions.v[i]);
 	for (size_t i = 0; i < a->p->locations.len; i++)
 		a->location_keys[i] = location_key(a, &v[i]);
 }
@@ -572,7 +584,7 @@ static enum status adding_init(struct adding *a, struct memtable *m, const struc
 	a->last_of = unset_array(p->label_sets.len);
 	a->profile_of = unset_array(p->heads.len);
 	a->string_keys = calloc(p->strings.len, sizeof(struct hash128));
-	a->function_keys = calloc(p->functions.len, sizeof(struct hash128));
+	a->function_keys = malloc(p->functions.len * sizeof(struct hash128));
 	a->mapping_keys = calloc(p->mappings.len, sizeof(struct hash128));
 	a->location_keys = malloc(p->locations.len * sizeof(struct hash128));
 	a->used = malloc(MAX(MIN(p->stacks.len, p->samples.len), (size_t)1) * sizeof(*a->used));

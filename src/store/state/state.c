@@ -63,10 +63,10 @@ bool store_relieve(struct store *s)
 	uint64_t limit = near_limit(s);
 	if (!s->config.resident_bytes || !is_due(&s->looked_ns, LOOK_INTERVAL_NS))
 		return atomic_load(&s->pressed);
-	uint64_t resident = os_self_rss_bytes();
+	uint64_t resident = os_self_rss_read(s->resident_fd);
 	if (resident > limit / 16 * TRIM_SIXTEENTHS && is_due(&s->trimmed_ns, TRIM_INTERVAL_NS)) {
 		(void)malloc_trim(0);
-		resident = os_self_rss_bytes();
+		resident = os_self_rss_read(s->resident_fd);
 	}
 	bool pressed = resident > limit;
 	if (pressed && !atomic_exchange(&s->pressed, true))
@@ -81,6 +81,6 @@ uint64_t store_upkeep_bytes(struct store *s)
 	if (!s->config.resident_bytes)
 		return share;
 	(void)store_relieve(s);
-	uint64_t resident = os_self_rss_bytes();
+	uint64_t resident = os_self_rss_read(s->resident_fd);
 	return MIN(share, MAX(resident < limit ? limit - resident : 0, share / 4));
 }

@@ -53,6 +53,7 @@ struct store {
 	char log_dir[STORE_PATH_MAX];
 	char quarantine_dir[STORE_PATH_MAX];
 	int lock_fd;
+	int resident_fd; /* os_self_rss_open() */
 	struct hash128 id;
 	store_notice_fn *notice;
 	void *notice_ctx;
