@@ -179,7 +179,7 @@ static enum status limit_locked(struct series_tenant *t, struct batch *b, uint64
 	struct profile_sample before = { 0 };
 	for (size_t i = 0; i < b->p->samples.len; i++) {
 		struct profile_sample *s = &b->p->samples.v[i];
-		/* Those of a profile that has no labels of its samples are alike. */
+		/* Samples without labels of their own have the series of the sample before. */
 		bool alike = i && s->head == before.head && s->resource == before.resource &&
 			     s->own == before.own;
 		uint64_t series = alike ? last : series_of(b, s);

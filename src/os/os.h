@@ -154,7 +154,7 @@ void os_pool_run(struct os_pool *p, unsigned n, os_pool_fn *fn, void *ctx);
 
 /* Bytes of resident memory of this process, 0 if it cannot be read. */
 uint64_t os_self_rss_bytes(void);
-/* The same for who asks often: opens it once (-1: it cannot be), and reads it again and again. */
+/* The same for frequent use: the file is opened once (-1: not possible) and read each time. */
 int os_self_rss_open(void);
 uint64_t os_self_rss_read(int fd);
 /* Bytes of memory of the host; 0: unknown. */

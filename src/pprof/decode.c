@@ -262,7 +262,7 @@ static inline bool read_four_ids(const uint8_t *p, uint32_t filled, uint64_t *ou
 	       ((w + (0x7fff - most) * each) & 0x8000 * each) == 0;
 }
 
-/* The same with eight, which go to `to`. */
+/* Reads eight such ids and stores them at `to`. */
 static inline bool read_eight_ids(const uint8_t *p, uint32_t filled, uint32_t *to)
 {
 #ifdef __SSE2__
@@ -287,8 +287,8 @@ static inline bool read_eight_ids(const uint8_t *p, uint32_t filled, uint32_t *t
 #endif
 }
 
-/* Ids of one or two bytes that are their own places, which is most of what a message has. Leaves
- * the reader at the first that is another. */
+/* Reads ids of one or two bytes that are their own places, as most ids of a message are. Leaves the
+ * reader at the first id of another kind. */
 static enum status read_short_ids(struct decoder *d, struct reader *r, size_t sample)
 {
 	const uint8_t *p = r->at, *end = r->end;

@@ -151,7 +151,7 @@ static __always_inline int runtime_is_trace(struct walk *w, const struct mapping
 }
 
 /* The native frame at `offset` of the runtime's file, from w->native.sp on, was stepped over: does
- * it run frames? */
+ * it execute frames of the runtime? */
 static __always_inline int runtime_owned(
 	const struct walk *w, const struct runtime_record *r, __u64 offset)
 {
@@ -183,7 +183,8 @@ static __always_inline void runtime_replace(struct walk *w)
 	w->runtime.stage = RUNTIME_FRAMES;
 }
 
-/* Is the native frame one of the interpreter's own that another one of it runs? */
+/* Is this native frame one of the interpreter's own that another frame of the interpreter has
+ * called? */
 static __always_inline int runtime_hides(const struct runtime_record *r, __u64 offset)
 {
 	return !config.keep_interpreters && r->kind == RUNTIME_RUBY &&
@@ -210,8 +211,8 @@ __noinline int runtime_leave(__u64 offset)
 	return 0;
 }
 
-/* A step in the code of a runtime, or towards it. Not by runtime_step(), whose stack would not fit
- * in what the kernel allows beside those of the functions that tell a name. */
+/* A step in the code of a runtime, or towards it. It is not part of runtime_step(), whose stack
+ * would exceed the kernel's limit together with the stacks of the functions that send a name. */
 static __always_inline int runtime_code_step(struct walk *w)
 {
 	if (!config.walk_runtimes)

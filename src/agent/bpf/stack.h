@@ -102,8 +102,7 @@ static __always_inline __u64 stack_upper_end(const struct walk *w, __u64 at)
 	return end - at <= STACK_SPAN_MAX ? end : 0;
 }
 
-/* The memory from sp on, and below the upper end of the stack, without the pages that are not
- * there. */
+/* Copies the memory from sp on, and below the upper end of the stack, without missing pages. */
 static __always_inline void stack_copy_memory(struct event_stack *e, const struct walk *w)
 {
 	__u64 from = w->sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
@@ -112,7 +111,7 @@ static __always_inline void stack_copy_memory(struct event_stack *e, const struc
 	if (end - from > STACK_BYTES_MAX)
 		upper = ((end + STACK_CHUNK_BYTES - 1) & ~(__u64)(STACK_CHUNK_BYTES - 1)) -
 			STACK_PART_BYTES;
-	__u64 absent = ~0ULL; /* the page that was not there last: no page of user space */
+	__u64 absent = ~0ULL; /* the last missing page; at first no page of user space */
 	__u64 missing = 0;
 	__u32 bytes = 0;
 	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {

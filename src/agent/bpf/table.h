@@ -35,8 +35,8 @@ static __always_inline __u64 chunk_rule(const __u8 *chunk, __u32 rules, __u32 in
 	return *(const volatile __u64 *)(chunk + ((rules + index * RULE_BYTES) & CHUNK_MASK_RULE));
 }
 
-/* The compiler must not know where the word comes from: it would take it apart there, and keep each
- * part on the stack for every frame. */
+/* Splits the word of chunk_rule(). The compiler must not know where it comes from, or it would
+ * split it there and keep each part on the stack for every frame. */
 static __always_inline struct unwind_rule rule_of(__u64 raw)
 {
 	asm volatile("" : "+r"(raw));
@@ -47,7 +47,7 @@ static __always_inline struct unwind_rule rule_of(__u64 raw)
 		.ra_off = (__s16)(raw >> 48) };
 }
 
-/* Rows of 256 bytes of text each: { u8 low, u8 rule }. */
+/* Searches a dense blob: each bucket has the rows of 256 bytes of text, { u8 low, u8 rule }. */
 static __always_inline __u64 dense_find(
 	const __u8 *chunk, __u32 blob, __u32 rule_count, __u32 offset_in_page)
 {
@@ -101,7 +101,7 @@ static __always_inline __u64 table_find(const struct mapping *m, __u64 file_offs
 	const __u64 *entry = bpf_map_lookup_elem(&pages, &page_index);
 	if (!entry)
 		return 0;
-	/* One load: user space may be writing the entry. */
+	/* The entry must be read with one load: user space may be writing it. */
 	__u64 raw = *(const volatile __u64 *)entry;
 	__u32 slab_index = (raw & 0xffff) >> SLAB_CHUNK_SHIFT;
 	__u32 chunk_index = raw & (SLAB_CHUNKS - 1);

@@ -321,18 +321,20 @@ __noinline int walk_frame(__u32 zero)
 	if (mapping_find(w, address) < 0)
 		return walk_unmapped(w, address);
 	w->pc_is_guess = 0;
-	/* From memory: of a number that it knows the verifier would follow each of eight. */
+	/* Read from memory, so that the verifier does not know the number: it would verify the rest
+	 * once for each of the eight mappings. */
 	__u32 last = *(const volatile __u32 *)&w->mapping_last;
 	const struct mapping *m = &w->mappings[last & (MAPPING_CACHE_SIZE - 1)];
-	asm volatile("" : "+r"(m)); /* or it is computed again for each use */
+	asm volatile("" : "+r"(m)); /* or the compiler computes it for each use */
 	__u64 offset = address - m->start + m->offset;
 	if (m->runtime && m->runtime != w->go_record) {
 		if (runtime_begin(address))
-			return WALK_AGAIN; /* here again, when it is known what this one runs */
+			return WALK_AGAIN; /* the walk comes here again when it is known what this
+					      frame executes */
 		w->native.sp = w->sp;
 		w->native.hash = w->hash;
 	}
-	/* Large pages (hugetlbfs) are a file to the kernel. */
+	/* Memory of large pages (hugetlbfs) is a file to the kernel. */
 	if (!m->page_count &&
 		((runtime_is_php_code(m) && php_enter_loop(0)) || runtime_leaves_code(w, m) ||
 			runtime_has_code(w, m, address) || runtime_is_trace(w, m)))

@@ -186,7 +186,7 @@ static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
 	struct rewalk *w = ctx;
 	const struct event_stack *s = w->stack;
 	uint64_t at = place_of(s, address);
-	/* The walk did not try to read there. */
+	/* The walk in the kernel did not try to read there. */
 	w->left_copy = at == STACK_BYTES_MAX;
 	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out) || is_missing(s, at) ||
 		is_missing(s, at + sizeof(*out) - 1))

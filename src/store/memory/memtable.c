@@ -26,7 +26,7 @@
 #include <sys/random.h>
 
 #define UNSET UINT32_MAX
-#define STACK_SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two of each frame, and of one more */
+#define STACK_SECRETS (2 * (PROFILE_STACK_MAX + 1)) /* two for each frame, and for one more */
 #define SYMBOL_SECRETS 16
 #define SECRETS (STACK_SECRETS + SYMBOL_SECRETS)
 
@@ -156,8 +156,8 @@ static struct hash128 string_key(struct adding *a, uint32_t id)
 	return *k;
 }
 
-/* Two words become one, as in XXH3: both halves of their product. With secrets in the words nobody
- * outside knows which words meet. */
+/* Mixes two words into one, as XXH3 does: the xor of both halves of their product. The words
+ * contain secrets, so that senders cannot choose words that collide. */
 static uint64_t mix(uint64_t x, uint64_t y)
 {
 	unsigned __int128 product = (unsigned __int128)x * y;
