@@ -51,9 +51,9 @@ THREAD = (
 PATIENCE = ["--timeout-multiplier", "3"]
 # More tests than processors run at once, since many tests mostly wait.
 PROCESSES = 2 * (os.cpu_count() or 1)
-# The sanitizers' tests run beside those of the ordinary build, of which some measure.
+# The sanitizers' builds are compiled and tested beside the tests of the ordinary build, of which some measure.
 BESIDE_PROCESSES = PROCESSES * 3 // 4
-BESIDE_NICE = 10
+BESIDE_NICE = 15
 CHILDREN = []
 
 RUNTIME = {
@@ -322,9 +322,9 @@ class Run:
 
 
 def start_beside(runs):
-    """Compiles builds at the lowest priority, and starts of each what may run beside other tests."""
+    """Compiles builds at a lower priority, and starts of each the tests that may run beside others."""
     for run in runs:
-        run.compile(nice=19)
+        run.compile(BESIDE_NICE)
         run.start([t for t in run.tests if t["is_parallel"]], BESIDE_PROCESSES, beside=True)
 
 
@@ -404,7 +404,8 @@ def main(arguments):
         print(" ".join(sorted(known)))
     runs = [run]
     if with_sanitizers:
-        runs += [Run(ADDRESS, mode, folders), Run(THREAD, mode, folders)]
+        # The thread sanitizer's tests wait most, so they begin first.
+        runs += [Run(THREAD, mode, folders), Run(ADDRESS, mode, folders)]
     run_builds(run, runs[1:], mode)
     for run in runs:
         results.append(run.counts)
