@@ -153,8 +153,8 @@ static void copies_the_upper_end(void **state)
 			CHECK_CASE(c,
 				c->missing >> i & 1 ||
 					memcmp(e->stack + STACK_PART_BYTES + i * STACK_CHUNK_BYTES,
-						memory + (c->upper_at - UPPER) +
-							i * STACK_CHUNK_BYTES,
+						memory + (c->upper_at + i * STACK_CHUNK_BYTES -
+								 UPPER),
 						STACK_CHUNK_BYTES) == 0);
 		world_end();
 	}
