@@ -117,6 +117,7 @@ static const struct script_frame chain[] = {
 };
 
 struct moving_tally {
+	bool checks_lines;
 	size_t samples, with, deep, wrong, gaps, inlined, lines;
 };
 
@@ -133,7 +134,7 @@ static bool take_frame(const struct code_frame *f, const char *path, bool is_inn
 	t->lines += f->lines.line != 0;
 	if (at >= ARRAY_COUNT(chain) || !str_eq(c->name, str_of(chain[at].name)) ||
 		f->lines.first != chain[at].first_line ||
-		(!is_innermost && f->lines.line && chain[at].line &&
+		(t->checks_lines && !is_innermost && f->lines.line && chain[at].line &&
 			f->lines.line != chain[at].line)) {
 		print_message("frame %zu: %.*s:%u, line %u\n", at, STR_ARG(c->name), f->lines.first,
 			f->lines.line);
@@ -191,9 +192,10 @@ static void check_moving(const char *node)
 	int fd = mkstemp(path);
 	CHECK(fd >= 0 && write(fd, moving, strlen(moving)) == (ssize_t)strlen(moving));
 	close(fd);
-	/* Up to 18 what is inlined into a loop that is compiled while it runs is a gap
-	 * (docs/runtimes.md): there the loop of main() is not. */
-	const char *osr = major_version(node) < 20 ? "--no-use-osr" : "--use-osr";
+	/* Before 20 functions that were inlined into a loop which is compiled while it runs are a
+	 * gap, and lines of inlined recursion are not right (docs/runtimes.md). */
+	t.checks_lines = major_version(node) >= 20;
+	const char *osr = t.checks_lines ? "--use-osr" : "--no-use-osr";
 	const char *args[] = { node, "--max-semi-space-size=1", osr, path, NULL };
 	int pid = live_spawn(args, -1);
 	live_begin(&l, SCRIPT_FREQUENCY_HZ, pid);
@@ -218,7 +220,8 @@ static void check_moving(const char *node)
 	(void)unlink(path);
 	CHECK(t.samples >= SCRIPT_SAMPLES_NEEDED && t.with * 100 >= t.samples * 95);
 	CHECK(t.wrong * 100 <= t.samples && t.gaps * 100 <= t.samples);
-	CHECK(t.inlined > t.samples / 4 && t.deep > t.samples / 4);
+	size_t least = t.samples / (t.checks_lines ? 4 : 8);
+	CHECK(t.inlined > least && t.deep > least);
 }
 
 static void shows_functions_in_others_while_objects_move(void **state)
