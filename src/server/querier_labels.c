@@ -174,8 +174,9 @@ static enum status each_selector(struct server_call *c, const struct pyroscope_q
 			bool has = querier_type_fits(c, &f, &types.v[k]);
 			if (has)
 				s = type_has(c, in, &f, &types.v[k], &has);
-			if (s == OK && has)
-				s = add_text(c, out, querier_type_part(&types.v[k], name, c));
+			struct str part = querier_type_part(&types.v[k], name, c);
+			if (s == OK && has && part.len)
+				s = add_text(c, out, part);
 		}
 		if (s == OK && fn)
 			s = each_type(c, in, &types, &f, fn, name, out);
@@ -261,6 +262,13 @@ static enum status keep_set(struct server_call *c, struct sets_found *found)
 	return add_text(c, &found->sets, str_make(copy, set.len));
 }
 
+/* A label without a value is absent. */
+static void put_label(struct buf *set, struct str name, struct str value)
+{
+	if (value.len)
+		querier_put_pair(set, name, value);
+}
+
 static enum status put_set(struct sets *x)
 {
 	struct server_call *c = x->c;
@@ -270,10 +278,9 @@ static enum status put_set(struct sets *x)
 	for (uint32_t i = 0; i < x->in->names.count; i++) {
 		struct str name = x->in->names.v[i];
 		if (querier_is_type_label(name)) {
-			querier_put_pair(set, name, querier_type_part(x->type, name, c));
+			put_label(set, name, querier_type_part(x->type, name, c));
 		} else if (k < x->chosen_count) {
-			if (x->chosen[k].value.len)
-				querier_put_pair(set, name, x->chosen[k].value);
+			put_label(set, name, x->chosen[k].value);
 			k++;
 		}
 	}
@@ -349,14 +356,13 @@ static enum status put_all_sets(struct sets *x)
 		buf_clear(set);
 		for (size_t k = 0; k < QUERIER_TYPE_LABELS; k++) {
 			struct str name = str_of(querier_type_labels[k]);
-			querier_put_pair(set, name, querier_type_part(x->type, name, c));
+			put_label(set, name, querier_type_part(x->type, name, c));
 		}
 		for (size_t k = 0; k < count; k++) {
 			struct str value = range.series[i].values[k];
-			if (value.len && str_eq(names[k], STR("service_name")))
-				querier_put_pair(set, STR("__service_name__"), value);
-			if (value.len)
-				querier_put_pair(set, names[k], value);
+			if (str_eq(names[k], STR("service_name")))
+				put_label(set, STR("__service_name__"), value);
+			put_label(set, names[k], value);
 		}
 		s = keep_set(c, x->found);
 	}

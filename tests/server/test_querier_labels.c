@@ -69,9 +69,54 @@ static void lists_sets(void **state)
 	CHECK_STR(made_find(querier_call(server_querier_label_values, &b, OK), 1, 0).bytes, TYPE);
 }
 
+static void add_type_without_period(void)
+{
+	CLEANUP(profile_deinit) struct profile p = { 0 };
+	struct err e = { 0 };
+	CHECK(profile_init(&p, 1 << 24) == OK);
+	struct profile_type type = { .name = made_text(&p, "memory"),
+		.sample_type = made_text(&p, "malloc_bytes"),
+		.sample_unit = made_text(&p, "bytes"),
+		.delta = true };
+	struct profile_head h = { .time_ns = MADE_NS, .duration_ns = 1000 };
+	struct profile_sample s = { .time_ns = MADE_NS, .value = 1 };
+	const struct profile_label label = { made_text(&p, "comm"), made_text(&p, "m") };
+	CHECK(profile_add_type(&p, &type, &h.type) == OK);
+	CHECK(profile_add_head(&p, &h, &s.head) == OK);
+	CHECK(profile_add_labels(&p, &label, 1, &s.resource) == OK);
+	CHECK(profile_add_sample(&p, &s) == OK);
+	CHECK_OK(store_append(made_store, STR(""), &p, hash128("none", 4), &e), &e);
+}
+
+/* The labels __period_type__ and __period_unit__ of a type that has no period are absent. */
+static void leaves_empty_parts_out(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf b;
+	buf_init(&b, 1 << 16);
+	add_type_without_period();
+	pb_put_str(&b, 1, STR("{comm=\"m\"}"));
+	struct str set = made_find(querier_call(server_querier_series, &b, OK), 2, 0).bytes;
+	const char *const want[][2] = { { "__name__", "memory" },
+		{ "__profile_type__", "memory:malloc_bytes:bytes::" },
+		{ "__type__", "malloc_bytes" }, { "__unit__", "bytes" }, { "comm", "m" } };
+	for (uint32_t i = 0; i < ARRAY_COUNT(want); i++) {
+		struct str pair = made_find(set, 1, i).bytes;
+		CHECK_STR(made_find(pair, 1, 0).bytes, want[i][0]);
+		CHECK_STR(made_find(pair, 2, 0).bytes, want[i][1]);
+	}
+	CHECK(made_find(set, 1, ARRAY_COUNT(want)).number == 0);
+	pb_put_str(&b, 2, STR("__period_type__"));
+	CHECK(querier_call(server_querier_series, &b, OK).len == 0);
+	buf_clear(&b);
+	pb_put_str(&b, 1, STR("__period_unit__"));
+	pb_put_str(&b, 2, STR("{comm=\"m\"}"));
+	CHECK(querier_call(server_querier_label_values, &b, OK).len == 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(lists_types),
-		cmocka_unit_test(lists_sets) };
+		cmocka_unit_test(lists_sets), cmocka_unit_test(leaves_empty_parts_out) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);
 }
