@@ -53,7 +53,7 @@ PATIENCE = ["--timeout-multiplier", "3"]
 PROCESSES = 2 * (os.cpu_count() or 1)
 # The sanitizers' builds are compiled and tested beside the tests of the ordinary build, of which some measure.
 BESIDE_PROCESSES = PROCESSES * 3 // 4
-BESIDE_NICE = 15
+BESIDE_NICE = 10
 CHILDREN = []
 
 RUNTIME = {
