@@ -29,7 +29,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 # For the places in a sanitizer's report, not for a debugger.
@@ -51,10 +50,6 @@ THREAD = (
 PATIENCE = ["--timeout-multiplier", "3"]
 # More tests than processors run at once, since many tests mostly wait.
 PROCESSES = 2 * (os.cpu_count() or 1)
-# The sanitizers' builds are compiled and tested beside the tests of the ordinary build, of which some measure.
-BESIDE_PROCESSES = PROCESSES * 3 // 4
-BESIDE_NICE = 10
-CHILDREN = []
 
 RUNTIME = {
     "ASAN_OPTIONS": "detect_leaks=1",
@@ -196,67 +191,74 @@ def targets_of(name, tests):
     return sorted(targets)
 
 
-def spawn(command, nice=0, **options):
-    """A process of its own session, at a lower priority if `nice`; end_children() ends what is left
-    of it. Between sessions the kernel may weigh the session, not its processes (sched_autogroup)."""
-    if nice:
-        line = f"echo {nice} 2>/dev/null >/proc/self/autogroup || :; exec {shlex.join(command)}"
-        command = ["nice", "-n", str(nice), "sh", "-c", line]
-    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **options)
-    CHILDREN.append(child)
-    return child
-
-
-def end_children():
-    for child in CHILDREN:
-        if child.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, signal.SIGTERM)  # ninja removes what is half made
-            child.wait()
-
-
-def compile_tests(name, tests, env, nice):
-    """Compile what these tests need; False, with the compiler's words, if that fails."""
+def compile_tests(name, tests, env):
+    """Compiles what these tests need; prints the compiler's output and returns False if that fails."""
     log = os.path.join(name, "last-build.log")
     print(f"{name}: compiling for {len(tests)} test programs; {log} has the details", flush=True)
     command = ["ninja", "-C", name, *targets_of(name, tests)]
-    if sys.stdout.isatty() and not nice:
-        return spawn(command, env=env).wait() == 0
+    if sys.stdout.isatty():
+        return subprocess.run(command, env=env).returncode == 0
     with open(log, "w", encoding="utf-8") as out:
-        good = spawn(command, nice, env=env, stdout=out, stderr=subprocess.STDOUT).wait() == 0
+        good = subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT).returncode == 0
     if not good:
         print(pathlib.Path(log).read_text(encoding="utf-8", errors="replace")[-8000:])
     return good
+
+
+class CompileBeside:
+    """Compiles builds at the lowest priority while tests of another one run, since many tests mostly wait.
+
+    It is stopped when the tests end, finished or not: compile_tests() does the rest, and reports errors.
+    """
+
+    def __init__(self, builds, mode, folders):
+        commands, env = [], None
+        for build in builds:
+            env = configure(build)
+            name = build[0]
+            command = shlex.join(["ninja", "-C", name, *targets_of(name, tests_of(build, mode, folders))])
+            commands.append(f"{command} >{name}/beside.log 2>&1")
+        self.child = None
+        if commands:
+            # Between sessions the kernel may weigh these, not their processes (sched_autogroup).
+            commands.insert(0, "echo 19 2>/dev/null >/proc/self/autogroup || :")
+            command = ["nice", "-n", "19", "sh", "-c", "; ".join(commands)]
+            self.child = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, start_new_session=True)
+
+    def stop(self):
+        if self.child and self.child.poll() is None:
+            os.killpg(self.child.pid, signal.SIGTERM)  # ninja removes unfinished files
+        if self.child:
+            self.child.wait()
 
 
 def tests_of(build, mode, folders):
     return [t for t in introspect(build[0], "--tests") if wanted(build, mode, folders, suites_of(t))]
 
 
-def start_programs(name, names, env, processes, nice, out, log):
-    """Meson, which runs tests of a build directory; its words go to `out`, what it notes of each test
-    to meson-logs/<log>.json."""
-    path = os.path.join(name, "meson-logs", log + ".json")
-    if os.path.exists(path):
-        os.unlink(path)
+def start_programs(name, names, env, processes, out):
+    """Starts Meson, which runs tests of a build directory; its output goes to `out`."""
+    log = os.path.join(name, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.unlink(log)
     command = ["meson", "test", "-C", name, "--no-rebuild", "--print-errorlogs", *PATIENCE]
-    command += ["--logbase", log, "--num-processes", str(processes), *names]
-    return spawn(command, nice, env=env, stdout=out, stderr=subprocess.STDOUT)
+    command += ["--num-processes", str(processes), *names]
+    return subprocess.Popen(command, env=env, stdout=out, stderr=subprocess.STDOUT)
 
 
-def records_of(name, log):
+def records_of(name):
     """What meson noted of each test program, by its name."""
-    path = os.path.join(name, "meson-logs", log + ".json")
+    log = os.path.join(name, "meson-logs", "testlog.json")
     records = {}
-    if os.path.exists(path):
-        for line in open(path, encoding="utf-8"):
+    if os.path.exists(log):
+        for line in open(log, encoding="utf-8"):
             record = json.loads(line)
             records[record["name"].rpartition(" / ")[2]] = record
     return records
 
 
 class Run:
-    """One build's share of the tests, and what came of it."""
+    """The tests of one build, and their results."""
 
     def __init__(self, build, mode, folders):
         self.name = build[0]
@@ -264,44 +266,33 @@ class Run:
         self.env.update({"long": LONG, "changed": CHANGED}.get(mode, {}))
         self.tests = tests_of(build, mode, folders)
         self.counts, self.skipped_lines = (0, 1, 0), []
-        self.compiled = False
         self.compile_s = self.run_s = self.missing = 0
-        self.started = None
-        self.parts = []  # (meson, its log, the file of its words)
+        self.meson = self.started = None
 
-    def compile(self, nice=0):
+    def compile(self):
+        """Starts the tests. False: there is nothing to run."""
         if not self.tests:
-            return
+            return False
         started = time.monotonic()
-        self.compiled = compile_tests(self.name, self.tests, self.env, nice)
+        good = compile_tests(self.name, self.tests, self.env)
         self.compile_s = time.monotonic() - started
-        if not self.compiled:
+        if not good:
             print(f"{self.name}: the build failed")
+        return good
 
-    def start(self, tests, processes, beside=False):
-        """Beside others: at a lower priority, and what is said waits for the end."""
-        names = [t["name"] for t in tests]
-        if not self.compiled or not names:
-            return
-        self.started = self.started or time.monotonic()
-        log = f"testlog-{len(self.parts)}"
-        out = tempfile.TemporaryFile("w+") if beside else None
-        nice = BESIDE_NICE if beside else 0
-        meson = start_programs(self.name, names, self.env, processes, nice, out, log)
-        self.parts.append((meson, log, out))
+    def start(self, processes, out=None):
+        self.started = time.monotonic()
+        names = [t["name"] for t in self.tests]
+        self.meson = start_programs(self.name, names, self.env, processes, out)
 
     def finish(self):
-        """Waits for the end, counts, and says so."""
-        if not self.compiled:
-            return
-        good, records = True, {}
-        for meson, log, out in self.parts:
-            good = meson.wait() == 0 and good
-            records.update(records_of(self.name, log))
-            if out:
-                out.seek(0)
-                shutil.copyfileobj(out, sys.stdout)
+        """Waits for the end and counts."""
+        try:
+            good = self.meson.wait() == 0
+        finally:
+            self.meson.kill()
         self.run_s = time.monotonic() - self.started
+        records = records_of(self.name)
         passed = failed = skipped = 0
         for test, record in records.items():
             p, f, s = counts_of(record)
@@ -311,7 +302,6 @@ class Run:
         if not good and not failed or self.missing:
             failed += 1
         self.counts = passed, failed, skipped
-        self.tell()
 
     def tell(self):
         passed, failed, skipped = self.counts
@@ -321,30 +311,33 @@ class Run:
         print(f"{self.name}: {passed} passed, {failed} failed, {skipped} skipped; {took}\n", flush=True)
 
 
-def start_beside(runs):
-    """Compiles builds at a lower priority, and starts of each the tests that may run beside others."""
-    for run in runs:
-        run.compile(BESIDE_NICE)
-        run.start([t for t in run.tests if t["is_parallel"]], BESIDE_PROCESSES, beside=True)
+def run_alone(run, later, mode, folders):
+    """The tests of one build, while the builds that come later are compiled."""
+    if run.compile():
+        beside = CompileBeside(later, mode, folders)
+        try:
+            run.start(PROCESSES)
+            run.finish()
+        finally:
+            beside.stop()
+        run.tell()
 
 
-def run_builds(run, later, mode):
-    """Run the tests of the ordinary build, of which many wait more than they compute, and beside them
-    those of the later builds. Tests of later builds that must run alone come at the end. In long
-    runs, which measure more, one build comes after the other."""
-    beside = threading.Thread(target=start_beside, args=(later,), daemon=True)
-    run.compile()
-    if mode != "long":
-        beside.start()
-    run.start(run.tests, PROCESSES)
-    run.finish()
-    if mode == "long":
-        beside.start()
-    beside.join()
-    for other in later:
-        other.start([t for t in other.tests if not t["is_parallel"]], 1, beside=True)
-    for other in later:
-        other.finish()
+def run_together(runs):
+    """Runs the tests of several builds at once, since none keeps all processors busy. The output of the first
+    is printed as it comes, that of the others at the end."""
+    ready = [run for run in runs if run.compile()]
+    processes = PROCESSES if len(ready) == 1 else PROCESSES * 3 // 4
+    with contextlib.ExitStack() as files:
+        logs = [None] + [files.enter_context(tempfile.TemporaryFile("w+")) for _ in ready[1:]]
+        for run, log in zip(ready, logs):
+            run.start(processes, log)
+        for run, log in zip(ready, logs):
+            run.finish()
+            if log:
+                log.seek(0)
+                shutil.copyfileobj(log, sys.stdout)
+            run.tell()
 
 
 def run_command(title, command, cwd):
@@ -402,11 +395,11 @@ def main(arguments):
         known = set().union(*(suites_of(t) for t in introspect("build", "--tests")))
         print(f"no tests of {' '.join(sorted(folders)) or 'no changed folder'}; there are: ", end="")
         print(" ".join(sorted(known)))
+    run_alone(run, [ADDRESS, THREAD] if with_sanitizers else [], mode, folders)
     runs = [run]
     if with_sanitizers:
-        # The thread sanitizer's tests wait most, so they begin first.
-        runs += [Run(THREAD, mode, folders), Run(ADDRESS, mode, folders)]
-    run_builds(run, runs[1:], mode)
+        runs += [Run(ADDRESS, mode, folders), Run(THREAD, mode, folders)]
+        run_together(runs[1:])
     for run in runs:
         results.append(run.counts)
         skipped_lines += run.skipped_lines
@@ -426,7 +419,4 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    finally:
-        end_children()
+    sys.exit(main(sys.argv[1:]))
