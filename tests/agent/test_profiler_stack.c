@@ -76,7 +76,6 @@ static void copies_the_list_of_mappings(void **state)
 }
 
 #define HOLE (SP0 - 0x1000)
-#define COPY_AT ((SP0 + 16) & ~(STACK_CHUNK_BYTES - 1ULL))
 
 /* A page of the stack was never written. */
 static void take_page(uint64_t at)
@@ -97,7 +96,7 @@ static void take_page(uint64_t at)
 
 /* clang-format off */
 static const struct {
-	const char *name; bool enabled, ring_is_full; uint64_t sp; bool sent; uint32_t bytes; uint32_t missing; /* of the lower part */
+	const char *name; bool enabled, ring_is_full; uint64_t sp; bool sent; uint32_t bytes, missing;
 } copy_cases[] = {
 	{ "in the middle", true, false, SP0, true, 0x4000, ~0xffU },
 	{ "not asked for", false, false, SP0, false, 0, 0 },
@@ -106,59 +105,6 @@ static const struct {
 	{ "below a page that is not there", true, false, HOLE - 32, true, 0x5800, ~0x7f9U },
 };
 /* clang-format on */
-
-#define UPPER (WORLD_STACK_TOP + 0x80000)
-#define UPPER_BYTES 0x20000
-#define FAR 0x7fffffff0000
-
-/* clang-format off */
-static const struct {
-	const char *name; uint64_t stack_start, pointer, upper_at; uint32_t chunks, missing;
-} upper_cases[] = {
-	{ "the first thread's", UPPER + UPPER_BYTES - 0x1001, FAR, UPPER + UPPER_BYTES - 0x1000 - STACK_PART_BYTES, 32, 0 },
-	{ "another thread's", FAR, UPPER + UPPER_BYTES - 0x1800, UPPER + UPPER_BYTES - 0x1800 - STACK_PART_BYTES, 32, 0 },
-	{ "below sp", SP0 - STACK_CHUNK_BYTES, UPPER + UPPER_BYTES, UPPER + UPPER_BYTES - STACK_PART_BYTES, 32, 0 },
-	{ "only its end is there", FAR, UPPER + 0x1000, UPPER + 0x1000 - STACK_PART_BYTES, 32, 0x3fffffff },
-	{ "close above the lower part", FAR, COPY_AT + STACK_PART_BYTES + 0x2001, COPY_AT + STACK_PART_BYTES, 0, 0x1f },
-	{ "neither", FAR, FAR, -(uint64_t)STACK_PART_BYTES, 0, 0 },
-};
-/* clang-format on */
-
-static void copies_the_upper_end(void **state)
-{
-	(void)state;
-	static uint8_t memory[UPPER_BYTES];
-	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
-	for (size_t i = 0; i < sizeof(memory); i++)
-		memory[i] = (uint8_t)(i * 31 >> 5);
-	FOR_EACH_CASE (c, upper_cases) {
-		begin_with(rows, ARRAY_COUNT(rows));
-		world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
-		world_build_tree(12);
-		allow_copy();
-		shim_add_user(UPPER, memory, sizeof(memory));
-		world.mm.start_stack = c->stack_start;
-		world.task.thread.fsbase = c->pointer;
-		*world_word(SP0 + 8) = UNKNOWN + 0x123;
-		const struct event_sample *s = world_sample(CALLEE, SP0, 0x1111);
-		CHECK_CASE(c, s && s->h.flags & EVENT_FLAG_STACK);
-		const struct event_stack *e = sent_stack();
-		CHECK_CASE(c, e->stack_at == COPY_AT && e->upper_at == c->upper_at);
-		CHECK_CASE(c, (uint32_t)e->missing == ~0xffU);
-		CHECK_CASE(c, e->missing >> STACK_PART_CHUNKS == c->missing);
-		uint32_t bytes = c->chunks ? STACK_PART_BYTES + c->chunks * STACK_CHUNK_BYTES
-					   : 8 * STACK_CHUNK_BYTES;
-		CHECK_CASE(c, e->stack_bytes == bytes);
-		for (uint32_t i = 0; i < c->chunks; i++)
-			CHECK_CASE(c,
-				c->missing >> i & 1 ||
-					memcmp(e->stack + STACK_PART_BYTES + i * STACK_CHUNK_BYTES,
-						memory + (c->upper_at + i * STACK_CHUNK_BYTES -
-								 UPPER),
-						STACK_CHUNK_BYTES) == 0);
-		world_end();
-	}
-}
 
 static void copies_the_stack_where_a_file_is_not_known(void **state)
 {
@@ -268,5 +214,5 @@ static void shares_its_room(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings), cmocka_unit_test(copies_a_few_at_once),
-	cmocka_unit_test(shares_its_room), cmocka_unit_test(copies_the_upper_end),
+	cmocka_unit_test(shares_its_room),
 	cmocka_unit_test(copies_the_stack_where_a_file_is_not_known))

@@ -90,48 +90,24 @@ static __always_inline void stack_add_list(struct vma_search *s, struct event_st
 	}
 }
 
-/* The upper end of the stack that `at` lies on, or close above it: the first thread's is where
- * execve left sp, and another's is below what its libc keeps of the thread, to which the thread
- * pointer points. 0: neither. */
-static __always_inline __u64 stack_upper_end(const struct walk *w, __u64 at)
+/* Copies the memory from `sp` on, without the pages that are missing. */
+static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
 {
-	if (w->stack_start - at <= STACK_SPAN_MAX)
-		return w->stack_start;
-	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
-	__u64 end = BPF_CORE_READ(task, thread.fsbase);
-	return end - at <= STACK_SPAN_MAX ? end : 0;
-}
-
-/* Copies the memory from sp on, and below the upper end of the stack, without missing pages. */
-static __always_inline void stack_copy_memory(struct event_stack *e, const struct walk *w)
-{
-	__u64 from = w->sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
-	__u64 end = stack_upper_end(w, from);
-	__u64 upper = from + STACK_PART_BYTES;
-	if (end - from > STACK_BYTES_MAX)
-		upper = ((end + STACK_CHUNK_BYTES - 1) & ~(__u64)(STACK_CHUNK_BYTES - 1)) -
-			STACK_PART_BYTES;
+	__u64 from = sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
 	__u64 absent = ~0ULL; /* the last missing page; at first no page of user space */
-	__u64 missing = 0;
-	__u32 bytes = 0;
+	__u32 bytes = 0, missing = 0;
 	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {
 		__u64 at = from + i * STACK_CHUNK_BYTES;
-		if (i >= STACK_PART_CHUNKS) {
-			at = upper + (i - STACK_PART_CHUNKS) * STACK_CHUNK_BYTES;
-			if (at >= end)
-				break;
-		}
 		__u64 page = at >> KERNEL_PAGE_SHIFT;
 		if (page != absent &&
 			read_user(e->stack + i * STACK_CHUNK_BYTES, STACK_CHUNK_BYTES, at)) {
 			bytes = (i + 1) * STACK_CHUNK_BYTES;
 		} else {
 			absent = page;
-			missing |= 1ULL << i;
+			missing |= 1u << i;
 		}
 	}
 	e->stack_at = from;
-	e->upper_at = upper;
 	e->stack_bytes = bytes;
 	e->missing = missing;
 }
@@ -151,7 +127,7 @@ __noinline int stack_fill(__u32 unused)
 		stack_add_maple(VMA_SEARCH_SAMPLE);
 	else
 		stack_add_list(s, e);
-	stack_copy_memory(e, w);
+	stack_copy_memory(e, w->sp);
 	return 0;
 }
 

@@ -170,24 +170,13 @@ static bool is_missing(const struct event_stack *s, uint64_t at)
 	return s->missing >> at / STACK_CHUNK_BYTES & 1;
 }
 
-/* The place of a word in the copy of its end of the stack; beyond all of it: it is in neither. */
-static uint64_t place_of(const struct event_stack *s, uint64_t address)
-{
-	uint64_t at = address - s->stack_at;
-	uint64_t above = address - s->upper_at;
-	if (at <= STACK_PART_BYTES - sizeof(uint64_t))
-		return at;
-	return above <= STACK_PART_BYTES - sizeof(uint64_t) ? STACK_PART_BYTES + above
-							    : STACK_BYTES_MAX;
-}
-
 static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
 {
 	struct rewalk *w = ctx;
 	const struct event_stack *s = w->stack;
-	uint64_t at = place_of(s, address);
-	/* The walk in the kernel did not try to read there. */
-	w->left_copy = at == STACK_BYTES_MAX;
+	uint64_t at = address - s->stack_at;
+	/* The walk did not try to read there. */
+	w->left_copy = at > STACK_BYTES_MAX - sizeof(*out);
 	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out) || is_missing(s, at) ||
 		is_missing(s, at + sizeof(*out) - 1))
 		return false;
