@@ -233,9 +233,8 @@ struct arrow_writer {
 	struct buf dictionaries; /* whole messages */
 	struct buf body;
 	struct buf scratch;
-	uint32_t dictionary_first; /* the number of its first one */
-	uint32_t dictionary_count; /* with those before it */
-	enum status status;        /* the first failure */
+	uint32_t dictionary_count;
+	enum status status; /* the first failure */
 };
 
 /* A stream of at most `max_bytes`. Columns come one by one, and arrow_write_end() appends the
@@ -245,11 +244,5 @@ void arrow_write_begin(
 	struct arrow_writer *w, size_t rows, enum arrow_write_codec codec, size_t max_bytes);
 void arrow_write_metadata(struct arrow_writer *w, struct str key, struct str value);
 void arrow_write_column(struct arrow_writer *w, const struct arrow_write_column *c);
-/* A second writer of the same stream, so that two threads can write its columns at a time: those of
- * `more` follow those of `w`, which has `dictionaries` columns with a dictionary in the end.
- * arrow_write_join() moves the columns of `more` to `w`, also after a failure, and frees `more`. */
-void arrow_write_split(
-	const struct arrow_writer *w, uint32_t dictionaries, struct arrow_writer *more);
-void arrow_write_join(struct arrow_writer *w, struct arrow_writer *more);
 NODISCARD enum status arrow_write_end(
 	struct arrow_writer *w, bool with_end, struct buf *out, struct err *e);

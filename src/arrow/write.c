@@ -347,52 +347,6 @@ void arrow_write_column(struct arrow_writer *w, const struct arrow_write_column 
 	put_values(w, c, &f, elements);
 }
 
-void arrow_write_split(
-	const struct arrow_writer *w, uint32_t dictionaries, struct arrow_writer *more)
-{
-	arrow_write_begin(more, w->rows, w->codec, w->max_bytes);
-	more->dictionary_count = more->dictionary_first = dictionaries;
-}
-
-static bool move_columns(struct arrow_writer *w, const struct arrow_writer *more)
-{
-	size_t names = w->names.len, body = w->body.len;
-	for (size_t i = 0; i < more->fields.len; i++) {
-		struct arrow_write_field f = more->fields.v[i];
-		f.name += names;
-		if (!VEC_PUSH(&w->fields, f))
-			return false;
-	}
-	for (size_t i = 0; i < more->nodes.len; i++)
-		if (!VEC_PUSH(&w->nodes, more->nodes.v[i]))
-			return false;
-	for (size_t i = 0; i < more->spans.len; i++) {
-		struct arrow_write_span span = more->spans.v[i];
-		span.offset += body;
-		if (!VEC_PUSH(&w->spans, span))
-			return false;
-	}
-	return true;
-}
-
-void arrow_write_join(struct arrow_writer *w, struct arrow_writer *more)
-{
-	assert(w->status != OK || w->dictionary_count == more->dictionary_first);
-	fail(w, more->status);
-	fail(w, buf_status(&more->names));
-	fail(w, buf_status(&more->dictionaries));
-	fail(w, buf_status(&more->body));
-	if (w->fields.len + more->fields.len > ARROW_WRITE_COLUMNS_MAX)
-		fail(w, E_LIMIT);
-	if (w->status == OK && !move_columns(w, more))
-		fail(w, E_NOMEM);
-	buf_join(&w->names, &more->names);
-	buf_join(&w->dictionaries, &more->dictionaries);
-	buf_join(&w->body, &more->body);
-	w->dictionary_count = more->dictionary_count;
-	writer_free(more);
-}
-
 /* ---- messages ---- */
 
 /* The metadata is padded so that the body begins at a multiple of eight. */

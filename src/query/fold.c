@@ -317,6 +317,14 @@ static bool push_runs(struct folder *f)
 	return true;
 }
 
+/* cut_runs() and push_runs() for one place: in a whole graph most nodes have one place below. */
+static bool push_only(struct folder *f, uint32_t parent)
+{
+	const struct place *p = f->below.v;
+	struct group g = { parent, (uint32_t)f->places.len, weight(f, p), weight_diff(f, p) };
+	return !is_kept(f, &g) || (VEC_PUSH(&f->groups, g) && VEC_PUSH(&f->places, *p));
+}
+
 /* Pushes the places below onto the stack as groups, whose parent is node `number`. */
 static enum status close_below(struct folder *f, uint32_t number)
 {
@@ -324,58 +332,44 @@ static enum status close_below(struct folder *f, uint32_t number)
 		return no_memory(f);
 	f->out->nodes.v[number].self = f->self;
 	sort_below(f);
-	return cut_runs(f, number) && push_runs(f) ? check_memory(f) : no_memory(f);
+	bool good = f->below.len == 1 ? push_only(f, number) : cut_runs(f, number) && push_runs(f);
+	return good ? check_memory(f) : no_memory(f);
 }
 
-/* Fill the node with what the frames of its places have in common. */
-static void describe(
-	const struct folder *f, struct query_fold_node *n, const struct place *v, size_t count)
+/* Fill the node with what its frames have in common. */
+static void describe(struct folder *f, struct query_fold_node *n, size_t first, size_t end)
 {
 	const struct query_tree *t = f->t;
-	n->group = query_stack_group(&t->stacks, v->stack);
-	n->line = v->line;
-	if (v->line == QUERY_LINE_NONE)
+	const struct place *p = &f->places.v[first];
+	n->group = query_stack_group(&t->stacks, p->stack);
+	n->line = p->line;
+	if (p->line == QUERY_LINE_NONE)
 		return;
-	n->inlined = t->lines.v[v->line].inlined;
-	for (size_t i = 1; i < count; i++)
-		if (v[i].line != v->line)
-			n->mixed |= query_lines_differ(
-				&t->stacks.tables, &t->lines.v[v->line], &t->lines.v[v[i].line]);
+	n->inlined = t->lines.v[p->line].inlined;
+	for (size_t i = first + 1; i < end; i++) {
+		const struct query_line *other = &t->lines.v[f->places.v[i].line];
+		if (f->places.v[i].line != p->line)
+			n->mixed |=
+				query_lines_differ(&t->stacks.tables, &t->lines.v[p->line], other);
+	}
 }
 
-/* Makes a node of the group, and lists what lies below its places. */
-static bool open_group(struct folder *f, const struct group *g, const struct place *v, size_t count)
-{
-	struct query_fold_node n = {
-		.parent = g->parent, .total = g->total, .total_diff = g->total_diff
-	};
-	VEC_CLEAR(&f->below);
-	f->self = 0;
-	describe(f, &n, v, count);
-	for (size_t i = 0; i < count; i++)
-		if (!list_below(f, &v[i]))
-			return false;
-	return VEC_PUSH(&f->out->nodes, n);
-}
-
-/* The group on top becomes a node, and its children wait on the stack in its place. Of a whole
- * graph most nodes have one place below: that one need not wait, and is opened at once. */
+/* The group on top becomes a node, and its children wait on the stack in its place. */
 static enum status open_top(struct folder *f)
 {
 	struct group g = f->groups.v[--f->groups.len];
-	bool good = open_group(f, &g, f->places.v + g.first, f->places.len - g.first);
+	uint32_t number = (uint32_t)f->out->nodes.len;
+	struct query_fold_node n = {
+		.parent = g.parent, .total = g.total, .total_diff = g.total_diff
+	};
+	VEC_CLEAR(&f->below);
+	f->self = 0;
+	describe(f, &n, g.first, f->places.len);
+	for (size_t i = g.first; i < f->places.len; i++)
+		if (!list_below(f, &f->places.v[i]))
+			return no_memory(f);
 	f->places.len = g.first;
-	while (good && f->below.len == 1 && f->hidden.len == 0) {
-		struct place only = f->below.v[0];
-		g.parent = (uint32_t)f->out->nodes.len - 1;
-		g.total = weight(f, &only);
-		g.total_diff = weight_diff(f, &only);
-		f->out->nodes.v[g.parent].self = f->self;
-		if (!is_kept(f, &g))
-			return check_memory(f);
-		good = open_group(f, &g, &only, 1);
-	}
-	return good ? close_below(f, (uint32_t)f->out->nodes.len - 1) : no_memory(f);
+	return VEC_PUSH(&f->out->nodes, n) ? close_below(f, number) : no_memory(f);
 }
 
 static enum status open_all(struct folder *f)
