@@ -177,8 +177,8 @@ struct code_walk {
 	__u16 is_no_ruby; /* memory without a file was found not to be Ruby's */
 	__u64 from;       /* where its code lies */
 	__u64 bytes;
-	/* The next function to record of those inlined into the compiled function that was met
-	 * last: its offset in `scopes`; 0: there is none. */
+	/* Offset in `scopes` of the inlined function to record next, of the compiled function met
+	 * last; 0: there is none. */
 	__u32 scope;
 	__u32 is_anywhere; /* all memory without a file counts as its code (V8) */
 	__u64 scopes;
@@ -189,7 +189,7 @@ struct code_walk {
 	 * left none. */
 	__u64 left;
 	__u64 left_hash;
-	__u32 is_trace;    /* the code that was met is a trace of LuaJIT, not its interpreter */
+	__u32 is_trace;    /* the walk has met a LuaJIT trace, not its interpreter */
 	__u32 is_no_trace; /* memory without a file was found not to be LuaJIT's */
 	__u32 is_in_beam;  /* the walk is on the stack of an Erlang process, whose frame it has
 			      recorded */
