@@ -2,8 +2,8 @@
 #include "fake.h"
 
 #include "os/os.h"
+#include "query/plan/sums.h"
 #include "query/query.h"
-#include "query/sums.h"
 
 #include <ctype.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
-#include "query/sums.h"
+#include "query/plan/sums.h"
 
 #include <stdio.h>
 

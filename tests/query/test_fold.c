@@ -2,10 +2,10 @@
 /* Folds as text: "name total self" a node, children in brackets. */
 #include "fake.h"
 
-#include "query/fold.h"
-#include "query/lines.h"
-#include "query/loaded.h"
-#include "query/tree.h"
+#include "query/fold/fold.h"
+#include "query/stacks/lines.h"
+#include "query/stacks/loaded.h"
+#include "query/stacks/tree.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
-#include "query/json.h"
+#include "query/write/json.h"
 
 #include <stdio.h>
 

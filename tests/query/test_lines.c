@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "query/lines.h"
-#include "query/report.h"
+#include "query/report/report.h"
+#include "query/stacks/lines.h"
 
 static enum status make(const char *match, struct arena *a, struct query_lines *out, struct err *e)
 {

@@ -2,7 +2,7 @@
 /* Cut stacks as a file: tests/query/test_report_pprof.c. */
 #include "fake.h"
 
-#include "query/pgo.h"
+#include "query/pprof/pgo.h"
 
 static void adds_up_equal_stacks(void **state)
 {

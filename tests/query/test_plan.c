@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
-#include "query/plan.h"
+#include "query/plan/plan.h"
 
 #include <math.h>
 #include <stdio.h>

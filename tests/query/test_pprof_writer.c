@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles that are compressed in one piece, and as they come, are the same to a reader. */
-#include "query/plan.h"
-#include "query/pprof_writer.h"
+#include "query/plan/plan.h"
+#include "query/pprof/pprof_writer.h"
 
 #include "codec/codec.h"
 #include "fake.h"

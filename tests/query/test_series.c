@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
-#include "query/series.h"
+#include "query/report/series.h"
 
 static void ask(struct arena *a, const struct query_request *r, struct query_graph *g)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
-#include "query/text.h"
+#include "query/write/text.h"
 
 static void aligns(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
-#include "query/lines.h"
-#include "query/report.h"
-#include "query/tree.h"
+#include "query/report/report.h"
+#include "query/stacks/lines.h"
+#include "query/stacks/tree.h"
 
 static struct query_shown room;
 
