@@ -6,6 +6,7 @@
  */
 #include "fuzz/mutate_pb.h"
 #include "fuzz/server.h"
+#include "server/receive/receive.h"
 
 #define LONGEST 16384
 #define RUNS_OF_A_STORE 4096

@@ -6,6 +6,9 @@
  */
 #include "fuzz/mutate_pb.h"
 #include "fuzz/server.h"
+#include "server/api/api.h"
+#include "server/parca/parca.h"
+#include "server/pyroscope/pyroscope.h"
 
 static const struct {
 	net_handler_fn *fn;

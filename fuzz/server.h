@@ -8,9 +8,8 @@
 
 #include "fuzz/fuzz.h"
 
-#include "server/handlers.h"
-#include "server/inlet.h"
-#include "server/state.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Put the built page, or the pages of docs/, into an assembler file: the tables `server_assets` and
-`server_docs` of src/server/assets.h.
+`server_docs` of src/server/api/assets.h.
 
 usage: embed.py OUT.S OUT.bin OUT.d SOURCE_ROOT [DIST]
        embed.py --docs OUT.S OUT.bin OUT.d SOURCE_ROOT     what tools/make_site --served makes

@@ -8,8 +8,7 @@
 #include "server/guard.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/handlers.h"
-#include "server/state.h"
+#include "server/request/request.h"
 
 #include <stdio.h>
 

@@ -3,9 +3,12 @@
 #pragma once
 
 #include "net/net.h"
-#include "server/state.h"
+#include "server/request/request.h"
 
-/* guard.c */
+/* guard.c: POST /api/login answers with a cookie made from the request's credentials; POST
+ * /api/logout deletes it. */
+net_handler_fn server_handle_login;
+net_handler_fn server_handle_logout;
 
 /* For a route that needs no scope: the page, and the routes that tell whether the server is alive.
  */

@@ -4,13 +4,15 @@
  * (as Parca's gateway has it), and its place in reflection and health.
  */
 #include "schema/schema.h"
-#include "server/assets.h"
+#include "server/admin/admin.h"
+#include "server/api/api.h"
+#include "server/debuginfo/debuginfo.h"
 #include "server/guard.h"
-#include "server/handlers.h"
-#include "server/inlet.h"
-#include "server/otlp.h"
+#include "server/parca/parca.h"
+#include "server/pyroscope/pyroscope.h"
+#include "server/receive/receive.h"
+#include "server/request/request.h"
 #include "server/start.h"
-#include "server/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -15,11 +15,11 @@
 #include "os/os.h"
 #include "pb/pb.h"
 #include "schema/schema.h"
+#include "server/admin/admin.h"
 #include "server/guard.h"
-#include "server/handlers.h"
-#include "server/otlp.h"
+#include "server/receive/receive.h"
+#include "server/request/request.h"
 #include "server/start.h"
-#include "server/state.h"
 #include "trace/trace.h"
 
 #include <poll.h>

@@ -6,13 +6,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "os/os.h"
-#include "server/assets.h"
+#include "server/admin/admin.h"
+#include "server/api/api.h"
 #include "server/guard.h"
-#include "server/handover.h"
-#include "server/inlet.h"
-#include "server/query_call.h"
+#include "server/request/request.h"
 #include "server/start.h"
-#include "server/state.h"
 #include "trace/trace.h"
 
 #include <malloc.h>

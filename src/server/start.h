@@ -4,7 +4,7 @@
 
 #include "net/net.h"
 #include "scrape/scrape.h"
-#include "server/state.h"
+#include "server/request/request.h"
 
 /* server.c: reads the configuration again after SIGHUP. */
 void server_reload_if_wanted(struct server *s);
@@ -21,6 +21,8 @@ NODISCARD enum status server_traces_open(
 /* routes.c: makes s->routes (every URL and RPC), s->paths and s->services. */
 NODISCARD enum status server_make_routes(struct server *s, size_t *out_count, struct err *e);
 
-/* targets.c */
+/* targets.c: POST /-/reload, and parca.scrape.v1alpha1.ScrapeService */
+net_handler_fn server_targets;
+net_handler_fn server_handle_reload;
 void server_reloaded(enum status s, const struct err *e);
 void server_scrape_told(enum scrape_news of, enum status s, const struct err *e);

@@ -6,9 +6,8 @@
  */
 #include "base/log.h"
 #include "pb/pb.h"
-#include "server/handlers.h"
+#include "server/request/request.h"
 #include "server/start.h"
-#include "server/state.h"
 
 enum { STATE_ANY, STATE_ACTIVE, STATE_DROPPED };
 

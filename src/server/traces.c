@@ -2,8 +2,8 @@
 /* How: net reports each request that was handled, and trace makes a span of it. */
 #include "base/clock.h"
 #include "base/log.h"
+#include "server/request/request.h"
 #include "server/start.h"
-#include "server/state.h"
 #include "trace/trace.h"
 
 static void told(enum status s, const struct err *e)

@@ -2,7 +2,7 @@
 /* Calls a handler as net would, without a socket. */
 #pragma once
 
-#include "server/handlers.h"
+#include "net/net.h"
 
 struct ask {
 	struct net_request r;

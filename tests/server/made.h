@@ -4,7 +4,7 @@
 
 #include "ask.h"
 #include "pb/pb.h"
-#include "server/state.h"
+#include "server/request/state.h"
 #include "store/store.h"
 #include "test.h"
 

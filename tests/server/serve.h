@@ -3,10 +3,9 @@
 #pragma once
 
 #include "base/clock.h"
-#include "server/handlers.h"
-#include "server/inlet.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "server/start.h"
-#include "server/state.h"
 
 /* So long that what waits for it to pass is told from what does not. */
 #define SERVE_DRAIN_NS (120 * NS_PER_SEC)

@@ -2,6 +2,7 @@
 /* Single files: kept, listed, shown and compared, each tenant's for itself. */
 #include "http/http.h"
 #include "made.h"
+#include "server/pyroscope/pyroscope.h"
 
 static struct str call(struct ask *a, net_handler_fn *fn, struct buf *b, enum status want)
 {

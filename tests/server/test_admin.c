@@ -3,7 +3,8 @@
 #include "test.h"
 
 #include "ask.h"
-#include "server/state.h"
+#include "server/admin/admin.h"
+#include "server/request/state.h"
 
 #include <ftw.h>
 #include <stdio.h>

@@ -5,7 +5,8 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "pb/pb.h"
-#include "server/state.h"
+#include "server/parca/parca.h"
+#include "server/request/state.h"
 
 #include <stdio.h>
 

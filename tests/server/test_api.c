@@ -9,8 +9,9 @@
 #include <stdio.h>
 
 #include "ask.h"
-#include "server/snapshot.h"
-#include "server/state.h"
+#include "server/api/api.h"
+#include "server/parca/snapshot.h"
+#include "server/request/state.h"
 #include "temp_dir.h"
 
 static struct query_request asked;

@@ -5,7 +5,8 @@
 #include "codec/codec.h"
 
 #include "ask.h"
-#include "server/assets.h"
+#include "server/api/api.h"
+#include "server/api/assets.h"
 
 static void serves_an_asset(void **state)
 {

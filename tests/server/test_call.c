@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The frame around a call: tenant, readiness, and what becomes of a failure and of its answer. */
 #include "made.h"
-#include "server/call.h"
+#include "server/request/call.h"
 
 static struct ask asked;
 static enum status wanted;

@@ -6,8 +6,8 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "objfile/objfile.h"
-#include "server/source.h"
-#include "server/state.h"
+#include "server/debuginfo/source.h"
+#include "server/request/state.h"
 
 #include <link.h>
 #include <stdio.h>

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "objfile/objfile.h"
-#include "server/files.h"
-#include "server/handlers.h"
-#include "server/state.h"
+#include "server/debuginfo/debuginfo.h"
+#include "server/debuginfo/files.h"
+#include "server/request/state.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

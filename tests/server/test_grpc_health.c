@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "serve.h"
-#include "server/state.h"
+#include "server/request/state.h"
 
 #define CHECK_PATH "/grpc.health.v1.Health/Check"
 #define WATCH_PATH "/grpc.health.v1.Health/Watch"

@@ -7,9 +7,9 @@
 #include "fetch/fetch.h"
 #include "os/os.h"
 #include "server/guard.h"
+#include "server/request/state.h"
+#include "server/request/tenant.h"
 #include "server/start.h"
-#include "server/state.h"
-#include "server/tenant.h"
 
 #include <stdio.h>
 #include <unistd.h>

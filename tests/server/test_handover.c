@@ -3,9 +3,9 @@
 #include "test.h"
 
 #include "base/clock.h"
-#include "server/handlers.h"
-#include "server/handover.h"
-#include "server/state.h"
+#include "server/admin/admin.h"
+#include "server/admin/handover.h"
+#include "server/request/state.h"
 
 #include <fcntl.h>
 #include <stdio.h>

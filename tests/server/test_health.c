@@ -2,8 +2,9 @@
 #include "test.h"
 
 #include "ask.h"
-#include "server/handover.h"
-#include "server/state.h"
+#include "server/admin/admin.h"
+#include "server/admin/handover.h"
+#include "server/request/state.h"
 #include "sink.h"
 
 void store_write_metrics(struct store *s, struct buf *out)

@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include "ask.h"
-#include "server/inlet.h"
-#include "server/state.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "sink.h"
 
 static int opened, closed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of both kinds: what their names say, and that they share one limit. */
-#include "server/kept.h"
+#include "server/request/kept.h"
 
 #include "made.h"
 

@@ -5,7 +5,8 @@
 
 #include "ask.h"
 #include "pb/pb.h"
-#include "server/state.h"
+#include "server/api/api.h"
+#include "server/request/state.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -6,9 +6,10 @@
 #include "pb/pb.h"
 
 #include "ask.h"
-#include "server/inlet.h"
-#include "server/otlp.h"
-#include "server/state.h"
+#include "server/receive/otlp.h"
+#include "server/receive/receive.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "sink.h"
 
 static struct server server;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "made.h"
+#include "server/parca/parca.h"
 
 static struct ask asked;
 

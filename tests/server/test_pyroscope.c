@@ -7,8 +7,9 @@
 #include "ask.h"
 #include "base/clock.h"
 #include "pb/pb.h"
-#include "server/inlet.h"
-#include "server/state.h"
+#include "server/receive/receive.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "sink.h"
 
 static struct server server;

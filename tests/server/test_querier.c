@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reports of querier.v1 over a real store. What becomes of nodes: tests/pyroscope/test_flame.c. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void merges(void **state)
 {

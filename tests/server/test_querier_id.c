@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ids of exemplars: a profile is found again by its id, and nothing else is. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void finds_a_profile_again(void **state)
 {

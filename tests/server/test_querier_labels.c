@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Types, labels and sets of labels as querier.v1 lists them. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void lists_types(void **state)
 {

@@ -2,6 +2,7 @@
 /* Averages over profiles, and heat maps. made.h's store has a profile of 3 of
  * comm="a", one of 2 of comm="b" a second later; here also two spans of comm="c" of 7 and 4. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void averages(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /pyroscope/render, render-diff and label-values. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void renders(void **state)
 {

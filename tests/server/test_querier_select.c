@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Selectors of querier.v1: by Prometheus' rules, with the labels of types. */
 #include "querier_ask.h"
+#include "server/pyroscope/pyroscope.h"
 
 static void selects_by_prometheus_rules(void **state)
 {

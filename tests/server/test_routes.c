@@ -3,9 +3,9 @@
 
 #include "schema/schema.h"
 #include "serve.h"
-#include "server/inlet.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "server/start.h"
-#include "server/state.h"
 
 /* No two answer the same request, and every RPC has what JSON and streams need. */
 static void are_sound(void **state)

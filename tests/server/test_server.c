@@ -9,7 +9,7 @@
 #include "otlp/otlp.h"
 
 #include "ask.h"
-#include "server/otlp.h"
+#include "server/receive/otlp.h"
 #include "server/server.h"
 
 #include <ftw.h>

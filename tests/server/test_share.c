@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "codec/codec.h"
 #include "made.h"
+#include "server/api/api.h"
+#include "server/parca/parca.h"
 
 #include <fcntl.h>
 

@@ -6,8 +6,8 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include "server/source.h"
-#include "server/state.h"
+#include "server/debuginfo/source.h"
+#include "server/request/state.h"
 #include "temp_dir.h"
 
 #include <sys/stat.h>

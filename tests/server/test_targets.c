@@ -3,7 +3,8 @@
 #include "test.h"
 
 #include "ask.h"
-#include "server/state.h"
+#include "server/request/state.h"
+#include "server/start.h"
 
 #include <unistd.h>
 

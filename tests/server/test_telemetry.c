@@ -5,7 +5,8 @@
 
 #include "ask.h"
 #include "pb/pb.h"
-#include "server/state.h"
+#include "server/receive/receive.h"
+#include "server/request/state.h"
 
 static struct server server;
 

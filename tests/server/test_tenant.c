@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include "ask.h"
-#include "server/state.h"
-#include "server/tenant.h"
+#include "server/request/state.h"
+#include "server/request/tenant.h"
 
 static void names(void **state)
 {

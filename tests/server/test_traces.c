@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
+#include "server/request/state.h"
 #include "server/start.h"
-#include "server/state.h"
 #include "trace/trace.h"
 
 static struct {

@@ -10,8 +10,9 @@
 #include "os/os.h"
 #include "parca/parca.h"
 #include "pb/pb.h"
-#include "server/inlet.h"
-#include "server/state.h"
+#include "server/receive/receive.h"
+#include "server/request/inlet.h"
+#include "server/request/state.h"
 #include "sink.h"
 #include "temp_dir.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * Properties of a snapshot: the note that the server wrote into its file, and the time in its id
- * (src/server/share.c).
+ * (src/server/parca/share.c).
  */
 import type { Span } from "./time.ts";
 import { splitQuery } from "./url.ts";
