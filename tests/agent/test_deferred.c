@@ -8,6 +8,7 @@
 #define NEW 0x7f0000000000 /* inode 2 */
 #define VDSO 0x7ffd10000000
 #define SP 0x7ffc00001000
+#define UPPER (SP + 0x80000)
 #define APP_ID 12
 #define NEW_ID 13
 
@@ -72,7 +73,7 @@ static void begin(struct made *m)
 		.sp = SP,
 		.vdso = VDSO,
 		.stack_start = SP + 0x100000,
-		.stack_at = SP,
+		.parts = { { .at = SP }, { .at = UPPER } },
 		.pc_is_exact = 1,
 		.mapping_count = 3,
 		.stack_bytes = 1024,
@@ -137,6 +138,45 @@ static void finishes_when_the_file_is_known(void **state)
 	deferred_run(m.d, 4000, true);
 	CHECK(world.emitted == 1);
 	end(&m);
+}
+
+/* clang-format off */
+static const struct {
+	const char *name;
+	uint64_t frame_bytes; /* of the second frame */
+	uint32_t missing;     /* chunks of the upper part */
+	enum stack_end want; uint32_t frames;
+} large_frames[] = {
+	{ "into the upper part", UPPER - SP + 256, 0, STACK_END_ROOT, 3 },
+	{ "to its first word", UPPER - SP, 0, STACK_END_ROOT, 3 },
+	{ "to before its first word", UPPER - SP - 8, 0, STACK_END_COPY, 2 },
+	{ "into a page of it that is not there", UPPER - SP + 256, 1, STACK_END_NO_TABLE, 2 },
+	{ "beyond it", UPPER - SP + STACK_PART_BYTES, 0, STACK_END_COPY, 2 },
+};
+/* clang-format on */
+
+/* A frame that is larger than any copy: its caller is found at the upper end of the stack. */
+static void passes_a_large_frame(void **state)
+{
+	(void)state;
+	FOR_EACH_CASE (c, large_frames) {
+		struct made m;
+		begin(&m);
+		world.app = (struct unwind_rule){ .cfa = UNWIND_CFA_FRAME_POINTER };
+		world.state = DEFERRED_KNOWN;
+		m.stack->stack_bytes = STACK_PART_BYTES + 1024;
+		m.stack->parts[1].missing = c->missing;
+		m.stack->fp = SP + c->frame_bytes; /* at it the caller's, then the return address */
+		const uint64_t words[] = { SP + c->frame_bytes + 512, APP + 0x8800 };
+		uint64_t at = c->frame_bytes - (UPPER - SP);
+		if (at <= 1024 - sizeof(words))
+			memcpy(m.stack->stack + STACK_PART_BYTES + at, words, sizeof(words));
+		add(&m);
+		deferred_run(m.d, 2000, false);
+		CHECK_CASE(c, world.emitted == 1 && world.last->h.stack_end == c->want);
+		CHECK_CASE(c, world.last->user_count == c->frames);
+		end(&m);
+	}
 }
 
 /* Frames of a language runtime that the kernel had not come to yet: its gap is no frame to walk
@@ -206,7 +246,7 @@ static const struct {
 	{ "over a page that is not there", { UNWIND_CFA_SP, 0, 5000, 0, -8 }, APP + 0x2001, 8192, 2, STACK_END_ZERO, 2 },
 	{ "in a page that is not there", { UNWIND_CFA_SP, 0, 7000, 0, -8 }, APP + 0x2001, 8192, 8, STACK_END_READ_ERROR, 2 },
 	{ "half of a word", { UNWIND_CFA_SP, 0, 4084, 0, -8 }, APP + 0x2001, 8192, 4, STACK_END_READ_ERROR, 2 },
-	{ "deeper than the copy", { UNWIND_CFA_SP_WORDS, 0, STACK_BYTES_MAX / 8, 0, 0 }, APP + 0x2001, STACK_BYTES_MAX, 0, STACK_END_COPY, 2 },
+	{ "deeper than the copy", { UNWIND_CFA_SP_WORDS, 0, STACK_PART_BYTES / 8, 0, 0 }, APP + 0x2001, STACK_PART_BYTES, 0, STACK_END_COPY, 2 },
 	{ "below the copy", { UNWIND_CFA_SWITCH, 0, -20000, 0, -8 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
 	{ "Go's registers", { UNWIND_CFA_GO_MORESTACK, 0, 0, 0, 0 }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
 	{ "by a pointer beyond it", { .cfa = UNWIND_CFA_FRAME_POINTER }, APP + 0x2001, 1024, 0, STACK_END_COPY, 2 },
@@ -226,8 +266,8 @@ static void ends_as_a_walk_in_the_kernel(void **state)
 		world.app = c->app;
 		world.state = DEFERRED_KNOWN;
 		m.stack->stack_bytes = c->stack_bytes;
-		m.stack->missing = c->missing;
-		m.stack->fp = SP + STACK_BYTES_MAX; /* its caller's lies beyond */
+		m.stack->parts[0].missing = c->missing;
+		m.stack->fp = SP + STACK_PART_BYTES; /* its caller's lies beyond */
 		if (c->app.cfa == UNWIND_CFA_SWITCH)
 			m.stack->fp = SP + 16384;
 		memcpy(m.stack->stack + 8, &c->caller, 8);
@@ -368,18 +408,18 @@ static void keeps_stacks_compressed(void **state)
 	struct made m;
 	begin(&m);
 	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 1024, 0, -8 };
-	m.stack->stack_bytes = STACK_BYTES_MAX;
-	for (uint64_t i = 0; i < STACK_BYTES_MAX; i += 8) {
+	m.stack->stack_bytes = STACK_PART_BYTES;
+	for (uint64_t i = 0; i < STACK_PART_BYTES; i += 8) {
 		uint64_t word = i % 1024 == 8 ? APP + 0x2001 : i % 64 == 0 ? SP + i : 0;
 		memcpy(m.stack->stack + i, &word, 8);
 	}
 	for (int i = 0; i < 100; i++)
 		add(&m);
-	CHECK(metric_get(&deferred_metrics(m.d)->bytes) < 100 * STACK_BYTES_MAX / 2);
+	CHECK(metric_get(&deferred_metrics(m.d)->bytes) < 100 * STACK_PART_BYTES / 2);
 	world.state = DEFERRED_KNOWN;
 	deferred_run(m.d, 2000, false);
 	CHECK(world.emitted == 100 && world.last->h.stack_end == STACK_END_COPY);
-	CHECK(world.last->user_count == 1 + STACK_BYTES_MAX / 1024);
+	CHECK(world.last->user_count == 1 + STACK_PART_BYTES / 1024);
 	end(&m);
 }
 
@@ -424,8 +464,8 @@ static void cuts_what_is_too_deep(void **state)
 	world.state = DEFERRED_KNOWN;
 	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 8, 0, -8 };
 	uint64_t caller = APP + 0x2001;
-	m.stack->stack_bytes = STACK_BYTES_MAX;
-	for (size_t i = 0; i < STACK_BYTES_MAX; i += 8)
+	m.stack->stack_bytes = STACK_PART_BYTES;
+	for (size_t i = 0; i < STACK_PART_BYTES; i += 8)
 		memcpy(m.stack->stack + i, &caller, 8);
 	add(&m);
 	deferred_run(m.d, 2000, false);
@@ -434,7 +474,7 @@ static void cuts_what_is_too_deep(void **state)
 	end(&m);
 }
 
-TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known),
+TEST_MAIN(cmocka_unit_test(finishes_when_the_file_is_known), cmocka_unit_test(passes_a_large_frame),
 	cmocka_unit_test(keeps_the_gap_of_a_runtime),
 	cmocka_unit_test(says_that_a_table_had_no_room),
 	cmocka_unit_test(gives_up_in_time_or_at_once),

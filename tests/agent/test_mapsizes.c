@@ -63,7 +63,7 @@ static void follows_the_memory_of_the_host(void **state)
 static const struct {
 	const char *name; uint32_t cpus, hz; bool is_off_cpu; struct mapsizes want;
 } choices[] = {
-	{ "small", 1, 19, false, { 256 << 10, 512, 1 } },
+	{ "small", 1, 19, false, { 512 << 10, 512, 1 } },
 	{ "this many", 6, 19, false, { 1 << 20, 512, 2 } },
 	{ "large", 128, 19, false, { 2 << 20, 512, 2 } },
 	{ "as large as can be", 8192, 1, false, { 2 << 20, 512, 2 } },

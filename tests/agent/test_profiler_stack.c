@@ -76,6 +76,7 @@ static void copies_the_list_of_mappings(void **state)
 }
 
 #define HOLE (SP0 - 0x1000)
+#define COPY_AT ((SP0 + 16) & ~(STACK_CHUNK_BYTES - 1ULL))
 
 /* A page of the stack was never written. */
 static void take_page(uint64_t at)
@@ -106,6 +107,59 @@ static const struct {
 };
 /* clang-format on */
 
+#define UPPER (WORLD_STACK_TOP + 0x80000)
+#define UPPER_BYTES 0x20000
+#define FAR 0x7fffffff0000
+
+/* clang-format off */
+static const struct {
+	const char *name; uint64_t stack_start, pointer, upper_at; uint32_t chunks, missing;
+} upper_cases[] = {
+	{ "the first thread's", UPPER + UPPER_BYTES - 0x1001, FAR, UPPER + UPPER_BYTES - 0x1000 - STACK_PART_BYTES, 32, 0 },
+	{ "another thread's", FAR, UPPER + UPPER_BYTES - 0x1800, UPPER + UPPER_BYTES - 0x1800 - STACK_PART_BYTES, 32, 0 },
+	{ "below sp", SP0 - STACK_CHUNK_BYTES, UPPER + UPPER_BYTES, UPPER + UPPER_BYTES - STACK_PART_BYTES, 32, 0 },
+	{ "only its end is there", FAR, UPPER + 0x1000, UPPER + 0x1000 - STACK_PART_BYTES, 32, 0x3fffffff },
+	{ "close above the lower part", FAR, COPY_AT + STACK_PART_BYTES + 0x2001, COPY_AT + STACK_PART_BYTES, 0, ~0U },
+	{ "neither", FAR, FAR, -(uint64_t)STACK_PART_BYTES, 0, ~0U },
+};
+/* clang-format on */
+
+static void copies_the_upper_end(void **state)
+{
+	(void)state;
+	static uint8_t memory[UPPER_BYTES];
+	const struct world_row rows[] = { { 0, { 0 } }, { 0x100, rule_sp_16 } };
+	for (size_t i = 0; i < sizeof(memory); i++)
+		memory[i] = (uint8_t)(i * 31 >> 5);
+	FOR_EACH_CASE (c, upper_cases) {
+		begin_with(rows, ARRAY_COUNT(rows));
+		world_map(UNKNOWN, UNKNOWN + 0x1000, MM_EXEC, 3, 0);
+		world_build_tree(12);
+		allow_copy();
+		shim_add_user(UPPER, memory, sizeof(memory));
+		world.mm.start_stack = c->stack_start;
+		world.task.thread.fsbase = c->pointer;
+		*world_word(SP0 + 8) = UNKNOWN + 0x123;
+		const struct event_sample *s = world_sample(CALLEE, SP0, 0x1111);
+		CHECK_CASE(c, s && s->h.flags & EVENT_FLAG_STACK);
+		const struct event_stack *e = sent_stack();
+		CHECK_CASE(c, e->parts[0].at == COPY_AT && e->parts[1].at == c->upper_at);
+		CHECK_CASE(c, e->parts[0].missing == ~0xffU);
+		CHECK_CASE(c, e->parts[1].missing == c->missing);
+		uint32_t bytes = c->chunks ? STACK_PART_BYTES + c->chunks * STACK_CHUNK_BYTES
+					   : 8 * STACK_CHUNK_BYTES;
+		CHECK_CASE(c, e->stack_bytes == bytes);
+		for (uint32_t i = 0; i < c->chunks; i++)
+			CHECK_CASE(c,
+				c->missing >> i & 1 ||
+					memcmp(e->stack + STACK_PART_BYTES + i * STACK_CHUNK_BYTES,
+						memory + (c->upper_at + i * STACK_CHUNK_BYTES -
+								 UPPER),
+						STACK_CHUNK_BYTES) == 0);
+		world_end();
+	}
+}
+
 static void copies_the_stack_where_a_file_is_not_known(void **state)
 {
 	(void)state;
@@ -130,13 +184,13 @@ static void copies_the_stack_where_a_file_is_not_known(void **state)
 			CHECK_CASE(c, e->pc == UNKNOWN + 0x123 && e->sp == c->sp + 16);
 			CHECK_CASE(c, e->fp == 0x1111 && !e->pc_is_exact && e->vdso == VDSO);
 			CHECK_CASE(c, e->stack_bytes == c->bytes && e->h.pid == WORLD_PID);
-			CHECK_CASE(c, e->missing == c->missing);
-			CHECK_CASE(c, e->stack_at == (e->sp & ~(STACK_CHUNK_BYTES - 1ULL)));
+			CHECK_CASE(c, e->parts[0].missing == c->missing);
+			CHECK_CASE(c, e->parts[0].at == (e->sp & ~(STACK_CHUNK_BYTES - 1ULL)));
 			for (uint32_t i = 0; i < c->bytes; i += STACK_CHUNK_BYTES)
-				CHECK_CASE(
-					c, c->missing >> i / STACK_CHUNK_BYTES & 1 ||
-						   memcmp(e->stack + i, world_word(e->stack_at + i),
-							   STACK_CHUNK_BYTES) == 0);
+				CHECK_CASE(c,
+					c->missing >> i / STACK_CHUNK_BYTES & 1 ||
+						memcmp(e->stack + i, world_word(e->parts[0].at + i),
+							STACK_CHUNK_BYTES) == 0);
 		}
 		world_end();
 	}
@@ -214,5 +268,5 @@ static void shares_its_room(void **state)
 }
 
 TEST_MAIN(cmocka_unit_test(copies_the_list_of_mappings), cmocka_unit_test(copies_a_few_at_once),
-	cmocka_unit_test(shares_its_room),
+	cmocka_unit_test(shares_its_room), cmocka_unit_test(copies_the_upper_end),
 	cmocka_unit_test(copies_the_stack_where_a_file_is_not_known))

@@ -198,13 +198,17 @@ struct event_sample {
 };
 
 /* All that is needed to finish a walk that ended with NO_FILE, once the file is known: the frame
- * there, the executable mappings, and the memory from sp on. The memory is copied in aligned
- * chunks, so that none lies in two pages, since pages of a large frame that was never filled may be
- * missing. */
-#define STACK_BYTES_MAX 65536
+ * there, the executable mappings, and both ends of the stack: the memory from sp on, and, where the
+ * stack goes on behind it, the memory below its upper end, where the outermost frames are. One
+ * frame between the two may have any size. Both are copied in aligned chunks, so that none lies in
+ * two pages, since pages of a large frame that was never filled may be missing. */
+#define STACK_PART_BYTES 65536 /* of each end; 28 KiB of a thread's of rustc are no frames */
+#define STACK_PARTS 2
+#define STACK_BYTES_MAX (STACK_PARTS * STACK_PART_BYTES)
 #define STACK_CHUNK_BYTES 2048
-#define STACK_CHUNKS_MAX (STACK_BYTES_MAX / STACK_CHUNK_BYTES)
-#define STACK_MAPPINGS_MAX 128 /* a browser has 112, most programs a dozen */
+#define STACK_PART_CHUNKS (STACK_PART_BYTES / STACK_CHUNK_BYTES)
+#define STACK_SPAN_MAX (64u << 20) /* more is no stack, but two */
+#define STACK_MAPPINGS_MAX 128     /* a browser has 112, most programs a dozen */
 #define STACK_REGISTERS 17
 
 struct stack_mapping {
@@ -212,6 +216,12 @@ struct stack_mapping {
 	__u64 start;
 	__u64 end;
 	__u64 offset; /* of `start` in the file */
+};
+
+struct stack_part {
+	__u64 at;      /* the address of its first chunk; of parts[0]: sp, aligned down */
+	__u32 missing; /* chunks that are missing: a bit each, the first one lowest */
+	__u32 pad;
 };
 
 struct event_stack {
@@ -222,16 +232,13 @@ struct event_stack {
 	__u64 bx;
 	__u64 vdso;                  /* where the vDSO is mapped; 0: nowhere */
 	__u64 stack_start;           /* sp as execve left it */
-	__u64 stack_at;              /* the address of stack[0]: sp, aligned down to a chunk */
 	__u64 regs[STACK_REGISTERS]; /* with pc_is_exact: r8 to r15, di, si, bp, bx, dx, ax, cx, sp,
 					ip */
 	__u32 pc_is_exact;
 	__u32 bx_is_known;
 	__u32 mapping_count;
 	__u32 stack_bytes;
-	__u32 missing; /* chunks of the stack that are missing: a bit each, the first one lowest
-			*/
-	__u32 pad;
+	struct stack_part parts[STACK_PARTS];
 	struct stack_mapping mappings[STACK_MAPPINGS_MAX]; /* ascending */
 	__u8 stack[STACK_BYTES_MAX];                       /* stack_bytes of it are sent */
 };

@@ -90,26 +90,61 @@ static __always_inline void stack_add_list(struct vma_search *s, struct event_st
 	}
 }
 
-/* Copies the memory from `sp` on, without the pages that are missing. */
-static __always_inline void stack_copy_memory(struct event_stack *e, __u64 sp)
+/* The upper end of the stack that `at` lies on, or close above it: the first thread's is where
+ * execve left sp, and another's is below what its libc keeps of the thread, to which the thread
+ * pointer points. 0: neither. */
+static __always_inline __u64 stack_upper_end(const struct walk *w, __u64 at)
 {
-	__u64 from = sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
+	if (w->stack_start - at <= STACK_SPAN_MAX)
+		return w->stack_start;
+	const struct task_struct *task = (const struct task_struct *)bpf_get_current_task();
+	__u64 end = BPF_CORE_READ(task, thread.fsbase);
+	return end - at <= STACK_SPAN_MAX ? end : 0;
+}
+
+/* Copies a part of the stack, from `from` on, without the pages that are missing, and at most to
+ * `end`. What it found is kept in the event, since values in registers are paths for the verifier
+ * of Linux 5.10. */
+__noinline int stack_copy_part(__u32 part, __u64 from, __u64 end)
+{
+	struct stack_copy *copy = stack_copy_here();
+	if (!copy || part >= STACK_PARTS)
+		return 0;
+	struct event_stack *e = &copy->event;
+	struct stack_part *p = &e->parts[part];
 	__u64 absent = ~0ULL; /* the last missing page; at first no page of user space */
-	__u32 bytes = 0, missing = 0;
-	for (__u32 i = 0; i < STACK_CHUNKS_MAX; i++) {
+	p->at = from;
+	p->missing = ~0U;
+	for (__u32 i = 0; i < STACK_PART_CHUNKS; i++) {
 		__u64 at = from + i * STACK_CHUNK_BYTES;
 		__u64 page = at >> KERNEL_PAGE_SHIFT;
-		if (page != absent &&
-			read_user(e->stack + i * STACK_CHUNK_BYTES, STACK_CHUNK_BYTES, at)) {
-			bytes = (i + 1) * STACK_CHUNK_BYTES;
+		__u32 place = part * STACK_PART_BYTES + i * STACK_CHUNK_BYTES;
+		if (at >= end)
+			break;
+		if (page == absent)
+			continue;
+		if (read_user(e->stack + place, STACK_CHUNK_BYTES, at)) {
+			p->missing &= ~(1U << i);
+			e->stack_bytes = place + STACK_CHUNK_BYTES;
 		} else {
 			absent = page;
-			missing |= 1u << i;
 		}
 	}
-	e->stack_at = from;
-	e->stack_bytes = bytes;
-	e->missing = missing;
+	return 0;
+}
+
+/* Copies the memory from sp on, and below the upper end of the stack. */
+static __always_inline void stack_copy_memory(struct event_stack *e, const struct walk *w)
+{
+	__u64 from = w->sp & ~(__u64)(STACK_CHUNK_BYTES - 1);
+	__u64 end = stack_upper_end(w, from);
+	__u64 upper = ((end + STACK_CHUNK_BYTES - 1) & ~(__u64)(STACK_CHUNK_BYTES - 1)) -
+		      STACK_PART_BYTES;
+	if (upper < from + STACK_PART_BYTES)
+		upper = from + STACK_PART_BYTES;
+	e->stack_bytes = 0;
+	(void)stack_copy_part(0, from, ~0ULL);
+	(void)stack_copy_part(1, upper, end);
 }
 
 /* The function is global, so that the verifier checks it once; `unused` as in walk_frame(). */
@@ -127,7 +162,7 @@ __noinline int stack_fill(__u32 unused)
 		stack_add_maple(VMA_SEARCH_SAMPLE);
 	else
 		stack_add_list(s, e);
-	stack_copy_memory(e, w->sp);
+	stack_copy_memory(e, w);
 	return 0;
 }
 

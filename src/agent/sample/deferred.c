@@ -165,23 +165,27 @@ struct rewalk {
 	bool left_copy;                      /* the word read last lies beyond what was copied */
 };
 
-static bool is_missing(const struct event_stack *s, uint64_t at)
-{
-	return s->missing >> at / STACK_CHUNK_BYTES & 1;
-}
-
 static bool read_copy(void *ctx, uint64_t address, uint64_t *out)
 {
 	struct rewalk *w = ctx;
 	const struct event_stack *s = w->stack;
-	uint64_t at = address - s->stack_at;
-	/* The walk did not try to read there. */
-	w->left_copy = at > STACK_BYTES_MAX - sizeof(*out);
-	if (at > s->stack_bytes || s->stack_bytes - at < sizeof(*out) || is_missing(s, at) ||
-		is_missing(s, at + sizeof(*out) - 1))
-		return false;
-	memcpy(out, s->stack + at, sizeof(*out));
-	return true;
+	w->left_copy = false;
+	for (uint32_t i = 0; i < STACK_PARTS; i++) {
+		const struct stack_part *p = &s->parts[i];
+		uint64_t at = address - p->at;
+		uint64_t last = at + sizeof(*out) - 1;
+		uint64_t place = i * STACK_PART_BYTES + at;
+		if (at > STACK_PART_BYTES - sizeof(*out))
+			continue;
+		if (p->missing >> at / STACK_CHUNK_BYTES & 1 ||
+			p->missing >> last / STACK_CHUNK_BYTES & 1 ||
+			place + sizeof(*out) > s->stack_bytes)
+			return false;
+		memcpy(out, s->stack + place, sizeof(*out));
+		return true;
+	}
+	w->left_copy = true; /* the kernel did not try to copy it */
+	return false;
 }
 
 static struct unwind_frame first_frame(const struct event_stack *s)

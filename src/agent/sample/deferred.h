@@ -12,7 +12,7 @@
 #include "base/metrics.h"
 
 /* Samples that may wait: as many as are taken while one waits, and at least DEFERRED_LEAST. A stack
- * has up to 84 KiB and is kept compressed. Their bytes are limited to a part of the host's memory,
+ * has up to 148 KiB and is kept compressed. Their bytes are limited to a part of the host's memory,
  * between two bounds. Samples beyond that are delivered unfinished, and counted. */
 #define DEFERRED_LEAST 256
 #define DEFERRED_BYTES_LEAST ((uint64_t)64 << 20)

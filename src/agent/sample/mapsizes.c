@@ -18,8 +18,8 @@
 #include <stdio.h>
 
 #define PAGE_BYTES 4096
-#define LEAST_HZ 19u /* the default; what is more needs more in proportion */
-#define RING_BYTES_MIN (256u << 10)
+#define LEAST_HZ 19u /* the default; for a higher frequency sizes grow in proportion */
+#define RING_BYTES_MIN (512u << 10) /* less than half of it is a stack that is copied */
 #define RING_BYTES_MAX (32u << 20)
 #define RING_BYTES_LEAST_HZ (2u << 20) /* the most at LEAST_HZ */
 #define SEEN_SLOTS_LEAST_HZ 512        /* five times the samples of an epoch */
