@@ -8,9 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "cli/flags.h"
-#include "cli/sending.h"
-#include "cli/startup.h"
+#include "cli/flags/flags.h"
+#include "cli/process/process.h"
 #include "http/http.h"
 #include "os/os.h"
 

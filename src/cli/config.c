@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "auth/auth.h"
-#include "cli/configfile.h"
-#include "cli/sending.h"
+#include "cli/flags/flags.h"
+#include "cli/options/options.h"
 #include "os/os.h"
 
 /* Whether the file's keys are those of a web-config file (users and TLS) and not of a

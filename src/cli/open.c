@@ -15,11 +15,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/ask.h"
-#include "cli/flags.h"
-#include "cli/push.h"
-#include "cli/supervise.h"
-#include "cli/tempdir.h"
+#include "cli/ask/ask.h"
+#include "cli/flags/flags.h"
+#include "cli/process/process.h"
 #include "codec/codec.h"
 #include "fetch/fetch.h"
 #include "os/os.h"

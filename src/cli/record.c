@@ -16,11 +16,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/ask.h"
-#include "cli/flags.h"
-#include "cli/launch.h"
-#include "cli/supervise.h"
-#include "cli/tempdir.h"
+#include "cli/ask/ask.h"
+#include "cli/flags/flags.h"
+#include "cli/process/process.h"
 #include "fetch/fetch.h"
 
 #define PROFILE_TYPE "parca_agent:samples:count:cpu:nanoseconds:delta"

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/nearest.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #define VERBS_MAX 32
 #define OVERVIEW_WIDTH 78

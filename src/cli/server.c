@@ -3,18 +3,15 @@
  * How: server_run() in the main thread; a second thread waits for its ready line and prints the
  * address, which is known only then.
  */
-#include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/process/process.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/flags.h"
-#include "cli/sending.h"
-#include "cli/startup.h"
-#include "cli/verify.h"
+#include "cli/flags/flags.h"
 #include "os/os.h"
 
 struct server_own {

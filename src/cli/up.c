@@ -14,10 +14,8 @@
 
 #include "base/log.h"
 #include "base/units.h"
-#include "cli/flags.h"
-#include "cli/sending.h"
-#include "cli/supervise.h"
-#include "cli/verify.h"
+#include "cli/flags/flags.h"
+#include "cli/process/process.h"
 #include "os/os.h"
 
 /* Messages of the agent, each of five seconds of samples: names for a program that runs shorter are

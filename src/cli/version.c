@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 static const struct cli_command command = {
 	.name = "version",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
-#include "cli/ask.h"
+#include "cli/ask/ask.h"
 #include "fakes.h"
 
 #include <stdlib.h>

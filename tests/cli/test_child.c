@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/process/child.h"
 #include "fakes.h"
 #include "os/os.h"
 #include "test.h"

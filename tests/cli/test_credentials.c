@@ -3,8 +3,8 @@
 #include "test.h"
 
 #include "capture.h"
+#include "cli/ask/credentials.h"
 #include "cli/cli.h"
-#include "cli/credentials.h"
 #include "fakes.h"
 #include "os/os.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
-#include "cli/launch.h"
+#include "cli/process/launch.h"
 
 #include <errno.h>
 #include <signal.h>

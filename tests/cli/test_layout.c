@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/layout.h"
+#include "cli/storage/layout.h"
 #include "test.h"
 
 static void knows_its_own_files(void **state)

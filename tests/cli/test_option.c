@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "cli/option.h"
+#include "cli/options/option.h"
 
 static void reads_values(void **state)
 {

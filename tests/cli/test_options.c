@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "capture.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 struct first {
 	const char *text;

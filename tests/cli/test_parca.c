@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 #include "fakes.h"
 #include "os/os.h"
 

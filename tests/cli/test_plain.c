@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/plain.h"
+#include "cli/options/plain.h"
 #include "test.h"
 
 #include <pty.h>

@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/buf.h"
-#include "cli/sending.h"
+#include "cli/flags/sending.h"
 #include "os/os.h"
 
 /* docs/configuration.md has a row "| `key` | …" for each key, with its default. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "capture.h"
-#include "cli/flags.h"
+#include "cli/flags/flags.h"
 #include "fakes.h"
 #include "os/os.h"
 

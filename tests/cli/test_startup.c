@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
-#include "cli/startup.h"
+#include "cli/process/startup.h"
 #include "fakes.h"
 
 #include <arpa/inet.h>

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "cli/cli.h"
-#include "cli/startup.h"
-#include "cli/supervise.h"
+#include "cli/process/startup.h"
+#include "cli/process/supervise.h"
 #include "fakes.h"
 #include "test.h"
 

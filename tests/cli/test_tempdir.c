@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
-#include "cli/tempdir.h"
+#include "cli/process/tempdir.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

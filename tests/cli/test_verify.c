@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "test.h"
 
-#include "cli/verify.h"
+#include "cli/flags/verify.h"
 #include "os/os.h"
 
 #include <unistd.h>
