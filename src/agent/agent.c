@@ -27,9 +27,10 @@
 /* The first batch is sent early, so that a page that waits fills at once. */
 #define FIRST_INTERVAL_NS NS_PER_SEC
 #define STOP_TIMEOUT_NS (10 * NS_PER_SEC)
-/* How long samples wait in the end for tables that are being built: of an agent, of a recording. */
+/* How long samples wait in the end for tables that are being built; those of a recording wait for
+ * all of their time. */
 #define LAST_TABLES_NS (500 * NS_PER_MS)
-#define RECORDING_TABLES_NS (8 * NS_PER_SEC)
+#define LAST_TABLES_TELL_NS (3 * NS_PER_SEC) /* a person at a terminal is told then */
 #define LAST_TABLES_NAP_US 5000
 /* How long sampling waits for the first pass. */
 #define PRELOAD_PATIENCE_NS (20 * NS_PER_SEC)
@@ -177,11 +178,19 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 static void finish_deferred(struct agent *a)
 {
 	const metric_value *waiting = &deferred_metrics(a->deferred)->waiting;
-	int64_t patience = a->config.is_recording ? RECORDING_TABLES_NS : LAST_TABLES_NS;
-	int64_t end = clock_monotonic_ns() + patience;
-	while (metric_get(waiting) && clock_monotonic_ns() < end) {
+	int64_t patience = a->config.is_recording ? DEFERRED_RECORDING_WAIT_NS : LAST_TABLES_NS;
+	int64_t begin = clock_monotonic_ns(), waited = 0;
+	bool is_told = false;
+	while (metric_get(waiting) && waited < patience) {
+		if (waited > LAST_TABLES_TELL_NS && !is_told) {
+			is_told = true;
+			log_warn("waiting for unwind tables of the last samples, for a minute at "
+				 "most",
+				"samples=%llu", (unsigned long long)metric_get(waiting));
+		}
 		run_deferred(a, false);
 		usleep(LAST_TABLES_NAP_US);
+		waited = clock_monotonic_ns() - begin;
 	}
 	run_deferred(a, true);
 }

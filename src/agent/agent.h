@@ -91,7 +91,8 @@ struct agent_config {
 	bool offline;            /* nothing is sent: spool_dir keeps it for agent_upload() */
 	bool keep_privileges; /* run in one process, with all privileges that it was started with */
 	int only_pid;         /* sample only this process and its descendants; 0: all */
-	/* A recording: tables are built without a budget, and waited for in the end. */
+	/* A recording: tables are built without a budget, and samples wait for them for a minute,
+	 * also in the end. */
 	bool is_recording;
 	/* A connected SOCK_SEQPACKET Unix socket on which each new executable is announced and its
 	 * descriptor passed (docs/formats/handover.md); -1: none. `firn up` gives it to the server.

@@ -370,7 +370,8 @@ static enum status open_deferred(struct agent *a, struct err *e)
 	const struct deferred_config c = { events_find_rule, events_finished, a,
 		a->config.frequency_hz * MAX(stats.cpus, 1u),
 		deferred_bytes(MIN(os_host_memory_bytes(), os_cgroup_memory_bytes("")),
-			a->config.memory_bytes) };
+			a->config.memory_bytes),
+		a->config.is_recording ? DEFERRED_RECORDING_WAIT_NS : DEFERRED_WAIT_NS };
 	return deferred_new(&c, &a->deferred, e);
 }
 

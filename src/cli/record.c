@@ -26,7 +26,8 @@
 #define FLUSH_INTERVAL_NS NS_PER_SEC
 /* How long reading names from large debug files may take. */
 #define NAMES_PATIENCE_NS (60 * NS_PER_SEC)
-#define PENDING_TEXT_BYTES 512 /* of the list of files that have no names yet */
+#define PENDING_TEXT_BYTES 512          /* of the list of files that have no names yet */
+#define AGENT_STOP_NS (90 * NS_PER_SEC) /* in it the last samples wait for tables */
 #define ASK_TIMEOUT_NS (120 * NS_PER_SEC)
 #define METRICS_BYTES_MAX ((size_t)4 << 20)
 #define FLAME_BYTES_MAX ((size_t)1 << 30)
@@ -410,6 +411,7 @@ static int run(struct record *r)
 	c.agent.is_recording = true;
 	c.agent.only_pid = r->command ? r->launch.pid : r->pid;
 	c.agent.cache_dir = cli_cache_path(r->cache, "unwind") ? r->cache : "";
+	c.agent_stop_ns = AGENT_STOP_NS;
 	c.watch_pid = r->launch.pid;
 	r->exit_code = CLI_FAILED; /* until there is a profile */
 	int code = supervise_run(&c);

@@ -19,6 +19,7 @@ static struct {
 	struct unwind_rule app;
 	uint32_t frequency_hz, questions;
 	uint64_t bytes_max;
+	int64_t wait_ns;
 } world;
 
 static enum deferred_file find(void *ctx, const struct file_key *key, uint64_t offset,
@@ -60,7 +61,8 @@ struct made {
 static void begin(struct made *m)
 {
 	struct err e = { 0 };
-	const struct deferred_config c = { find, emit, NULL, world.frequency_hz, world.bytes_max };
+	const struct deferred_config c = { find, emit, NULL, world.frequency_hz, world.bytes_max,
+		world.wait_ns };
 	world.state = DEFERRED_NOT_YET;
 	world.emitted = world.questions = 0;
 	world.app = (struct unwind_rule){ UNWIND_CFA_SP, UNWIND_FP_SAME, 32, 0, -8 };
@@ -218,18 +220,24 @@ static void says_that_a_table_had_no_room(void **state)
 static void gives_up_in_time_or_at_once(void **state)
 {
 	(void)state;
-	for (int way = 0; way < 3; way++) {
+	for (int way = 0; way < 4; way++) {
 		struct made m;
+		world.wait_ns = way == 3 ? DEFERRED_RECORDING_WAIT_NS : 0;
+		int64_t wait_ns = way == 3 ? DEFERRED_RECORDING_WAIT_NS : DEFERRED_WAIT_NS;
 		begin(&m);
 		add(&m);
 		world.state = way == 2 ? DEFERRED_NEVER : DEFERRED_NOT_YET;
-		deferred_run(m.d, way == 0 ? 1000 + DEFERRED_WAIT_NS : 2000, way == 1);
+		if (way == 0 || way == 3)
+			deferred_run(m.d, 999 + wait_ns, false);
+		CHECK(world.emitted == 0);
+		deferred_run(m.d, way == 0 || way == 3 ? 1000 + wait_ns : 2000, way == 1);
 		CHECK(world.emitted == 1 && world.last->h.stack_end == STACK_END_NO_FILE);
 		CHECK(world.last->user_count == 1 && user_frame(0) == NEW + 0x123);
 		CHECK(world.last->notice.key.inode == 2 && world.last->notice.vma_start == NEW);
 		CHECK(metric_get(&deferred_metrics(m.d)->expired) == 1);
 		end(&m);
 	}
+	world.wait_ns = 0;
 }
 
 /* clang-format off */

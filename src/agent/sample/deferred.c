@@ -141,7 +141,7 @@ bool deferred_add(struct deferred *d, const struct event_sample *s, int64_t now_
 	bool is_made = stack && s->user_count > 0 && d->items.len < d->items_max &&
 		       item_make(d, stack, s, &item) == OK;
 	free(stack);
-	item.deadline_ns = now_ns + DEFERRED_WAIT_NS;
+	item.deadline_ns = now_ns + d->config.wait_ns;
 	if (!is_made || !VEC_PUSH(&d->items, item)) {
 		item_free(&item);
 		metric_add(&d->metrics.refused, 1);
@@ -384,7 +384,9 @@ enum status deferred_new(const struct deferred_config *c, struct deferred **out,
 		return err_set(e, E_NOMEM, "deferred samples");
 	}
 	d->config = *c;
-	uint64_t count = (uint64_t)c->frequency_hz * (DEFERRED_WAIT_NS / NS_PER_SEC);
+	if (!c->wait_ns)
+		d->config.wait_ns = DEFERRED_WAIT_NS;
+	uint64_t count = (uint64_t)c->frequency_hz * (uint64_t)(d->config.wait_ns / NS_PER_SEC);
 	d->items_max = (uint32_t)MIN(MAX(count, (uint64_t)DEFERRED_LEAST), (uint64_t)UINT32_MAX);
 	d->bytes_max = MIN(c->bytes_max ? c->bytes_max : UINT64_MAX, DEFERRED_BYTES_MAX);
 	*out = d;

@@ -20,6 +20,7 @@
 #define DEFERRED_HOST_PARTS 128
 /* How long a sample waits for its file. */
 #define DEFERRED_WAIT_NS (10 * NS_PER_SEC)
+#define DEFERRED_RECORDING_WAIT_NS (60 * NS_PER_SEC)
 
 enum deferred_file {
 	DEFERRED_KNOWN,   /* id and rule are given */
@@ -36,6 +37,7 @@ struct deferred_config {
 	void *ctx;
 	uint32_t frequency_hz; /* the most samples a second of all CPUs */
 	uint64_t bytes_max;    /* below DEFERRED_BYTES_MAX; 0: DEFERRED_BYTES_MAX */
+	int64_t wait_ns;       /* 0: DEFERRED_WAIT_NS */
 };
 /* What bytes_max should be on a host with `host_bytes` of memory, of which the agent may have
  * `limit_bytes` (0: as much as it needs). */
