@@ -27,6 +27,7 @@
 #define DEPTH_MIN 10
 #define DEPTH_MAX 50
 #define RUNS 7
+#define MEMORY_BYTES ((uint64_t)1 << 30)
 #define BATCH_NS (10 * NS_PER_SEC)
 #define BEGIN_NS (1767323040 * NS_PER_SEC)
 
@@ -328,12 +329,13 @@ int main(int argc, char **argv)
 	struct store_config c;
 	struct symbolizer_config sc;
 	struct err e = { 0 };
+	os_malloc_for_server(MEMORY_BYTES); /* as the server does */
 	only = argc > 1 ? argv[1] : NULL;
 	if (!mkdtemp(dir))
 		return 1;
 	store_config_default(&c);
 	c.path = dir;
-	c.memory_bytes = (uint64_t)1 << 30;
+	c.memory_bytes = MEMORY_BYTES;
 	c.retention_ns = 0;
 	must("threads", os_pool_new(os_cpus() - 1, "query", &q.pool, &e), &e);
 	c.pool = q.pool;

@@ -159,6 +159,10 @@ int os_self_rss_open(void);
 uint64_t os_self_rss_read(int fd);
 /* Bytes of memory of the host; 0: unknown. */
 uint64_t os_host_memory_bytes(void);
+/* Sets up malloc() for a process with many threads that each take much memory now and then. Of what
+ * a query or a message takes and frees, a part in proportion to memory_bytes stays for the next
+ * one, until malloc_trim(). */
+void os_malloc_for_server(uint64_t memory_bytes);
 /* The least memory limit of the cgroups (v1 and v2) that this process is in; UINT64_MAX: there is
  * none. `root`: the folder with /proc and /sys; "" for the host's own. */
 uint64_t os_cgroup_memory_bytes(const char *root);

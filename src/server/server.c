@@ -13,7 +13,6 @@
 #include "server/start.h"
 #include "trace/trace.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -346,19 +345,6 @@ static void stop_all(struct server *s)
 	free(s->paths);
 }
 
-/* Many threads that each take much memory now and then: few arenas, and large pieces from the
- * system and back to it, so that a busy minute does not stay resident for ever. What a message of
- * usual size takes stays in the arenas: the first touch of new pages, and giving them back, was a
- * sixth of what ingest cost. */
-#define ARENAS_MAX 4
-#define LARGE_PIECE_BYTES (4 << 20)
-static void tame_malloc(void)
-{
-	(void)mallopt(M_ARENA_MAX, ARENAS_MAX);
-	(void)mallopt(M_MMAP_THRESHOLD, LARGE_PIECE_BYTES);
-	(void)mallopt(M_TRIM_THRESHOLD, LARGE_PIECE_BYTES);
-}
-
 /* Connections and parts need descriptors: 1,024, with which most sessions begin, are few. */
 static void raise_descriptors(const struct server_config *c)
 {
@@ -379,7 +365,7 @@ enum status server_run(
 {
 	struct server s = { .config = c, .handover_fd = c->handover_fd };
 	server_init_locks(&s);
-	tame_malloc();
+	os_malloc_for_server(c->storage_memory_bytes);
 	raise_descriptors(c);
 	enum status st = start(&s, e);
 	/* Signals come to this thread only, and end its sleep. The sleep is one second at most, for
