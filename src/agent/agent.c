@@ -175,17 +175,17 @@ static enum status agent_loop(struct agent *a, const volatile sig_atomic_t *stop
 }
 
 /* Waits for tables, so that the last samples of a new program are as complete as others. */
-static void finish_deferred(struct agent *a)
+static void finish_deferred(struct agent *a, const volatile sig_atomic_t *stop)
 {
 	const metric_value *waiting = &deferred_metrics(a->deferred)->waiting;
 	int64_t patience = a->config.is_recording ? DEFERRED_RECORDING_WAIT_NS : LAST_TABLES_NS;
 	int64_t begin = clock_monotonic_ns(), waited = 0;
 	bool is_told = false;
-	while (metric_get(waiting) && waited < patience) {
+	while (metric_get(waiting) && waited < patience && *stop != AGENT_STOP_NOW) {
 		if (waited > LAST_TABLES_TELL_NS && !is_told) {
 			is_told = true;
 			log_warn("waiting for unwind tables of the last samples, for a minute at "
-				 "most",
+				 "most; Ctrl-C ends the wait",
 				"samples=%llu", (unsigned long long)metric_get(waiting));
 		}
 		run_deferred(a, false);
@@ -195,14 +195,14 @@ static void finish_deferred(struct agent *a)
 	run_deferred(a, true);
 }
 
-static void agent_stop(struct agent *a)
+static void agent_stop(struct agent *a, const volatile sig_atomic_t *stop)
 {
 	os_notify("STOPPING=1");
 	sampler_stop(a->sampler);
 	struct err e;
 	if (sampler_poll(a->sampler, 0, &e) != OK)
 		log_warn("the last samples could not be read", "err=%s", LOG_QUOTED(e.text));
-	finish_deferred(a);
+	finish_deferred(a, stop);
 	offcpu_finish(a->offcpu, clock_monotonic_ns());
 	if (a->oom)
 		oom_finish(a->oom);
@@ -238,7 +238,7 @@ enum status agent_run(
 	if (s == OK)
 		s = agent_loop(&a, stop, e);
 	if (a.batch && a.sampler)
-		agent_stop(&a);
+		agent_stop(&a, stop);
 	return s;
 }
 

@@ -103,8 +103,10 @@ struct agent_config {
 };
 
 void agent_config_default(struct agent_config *c);
-/* Runs until *stop becomes non-zero (set by a signal handler), then sends what is left and
- * returns. */
+/* *stop, set by a signal handler: stop, or stop without waiting for tables of the last samples. */
+#define AGENT_STOP 1
+#define AGENT_STOP_NOW 2
+/* Runs until *stop becomes non-zero, then sends what is left and returns. */
 NODISCARD enum status agent_run(
 	const struct agent_config *c, const volatile sig_atomic_t *stop, struct err *e);
 /* Sends what an agent with `offline` has left in spool_dir, needs no privileges, and returns when

@@ -23,7 +23,7 @@
 #define PATIENCE_NS (30 * NS_PER_SEC)
 #define LIVES_MAX 16
 
-enum script { SERVE, FAIL, DIE_WHEN_READY, IGNORE_STOP, LOSE_STOP };
+enum script { SERVE, FAIL, DIE_WHEN_READY, IGNORE_STOP, LOSE_STOP, WAIT_FOR_TABLES };
 enum event {
 	SERVER_BEGAN = 1,
 	SERVER_ENDED,
@@ -83,6 +83,8 @@ static enum status live(enum script script, int ready_fd, const char *ready,
 	fake_wait(stop);
 	while (script == IGNORE_STOP)
 		pause();
+	while (script == WAIT_FOR_TABLES && *stop != AGENT_STOP_NOW)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	return OK;
 }
 
@@ -403,6 +405,23 @@ static void ends_at_once_when_asked_twice(void **state)
 	WAIT_FOR(!is_running(shared->server_pid) && !is_running(shared->agent_pid));
 }
 
+static void keeps_a_recording_when_asked_twice(void **state)
+{
+	(void)state;
+	struct supervise_config c = config();
+	c.agent_stop_ns = 4 * PATIENCE_NS;
+	c.on_agent_end = on_agent_end;
+	shared->agent_script[0] = WAIT_FOR_TABLES;
+	pid_t pid = begin(&c);
+	WAIT_FOR(noted(AGENT_SAID));
+	for (int i = 0; i < 2; i++) {
+		CHECK(kill(pid, SIGINT) == 0);
+		WAIT_FOR(!is_pending(pid, SIGINT));
+	}
+	CHECK(end_of(pid) == CLI_OK);
+	CHECK(noted(AGENT_ENDED) == 1 && noted(AGENT_END_SAID) == 1 && noted(SERVER_ENDED) == 1);
+}
+
 static void asks_again_who_has_not_heard(void **state)
 {
 	(void)state;
@@ -472,5 +491,6 @@ TEST_MAIN(cmocka_unit_test_setup_teardown(stops_when_the_watched_ends, setup, te
 	SCRIPTED(stops_in_order), SCRIPTED(runs_without_an_agent),
 	SCRIPTED(ends_when_the_server_never_listens), SCRIPTED(restarts_the_agent),
 	SCRIPTED(restarts_the_server_where_it_was), SCRIPTED(gives_up_on_a_server_that_always_dies),
-	SCRIPTED(ends_at_once_when_asked_twice), SCRIPTED(asks_again_who_has_not_heard),
-	SCRIPTED(kills_what_does_not_stop), SCRIPTED(leaves_no_orphans), cmocka_unit_test(dials))
+	SCRIPTED(ends_at_once_when_asked_twice), SCRIPTED(keeps_a_recording_when_asked_twice),
+	SCRIPTED(asks_again_who_has_not_heard), SCRIPTED(kills_what_does_not_stop),
+	SCRIPTED(leaves_no_orphans), cmocka_unit_test(dials))

@@ -32,19 +32,22 @@ static pid_t supervisor;
 
 /* A service manager sends SIGTERM to every process of the service at once. A child obeys only its
  * supervisor, which stops the agent first, so that the agent's last batch still reaches the
- * server. */
-static void on_term(int number, siginfo_t *info, void *context)
+ * server. SIGTERM comes again and again, SIGUSR1 when somebody does not want to wait. */
+static void on_stop(int number, siginfo_t *info, void *context)
 {
-	(void)number;
 	(void)context;
-	if (info->si_pid == supervisor)
-		stop = 1;
+	if (info->si_pid != supervisor)
+		return;
+	if (number == SIGUSR1)
+		stop = AGENT_STOP_NOW;
+	else if (!stop)
+		stop = AGENT_STOP;
 }
 
 /* Sets the process's name and signals. False: the parent is gone already. */
 static bool settle(const char *name, pid_t parent)
 {
-	struct sigaction term = { .sa_sigaction = on_term, .sa_flags = SA_SIGINFO };
+	struct sigaction term = { .sa_sigaction = on_stop, .sa_flags = SA_SIGINFO };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
 	supervisor = parent;
 	os_notify_close();
@@ -52,6 +55,7 @@ static bool settle(const char *name, pid_t parent)
 	sigemptyset(&none);
 	sigemptyset(&term.sa_mask);
 	sigaction(SIGTERM, &term, NULL);
+	sigaction(SIGUSR1, &term, NULL);
 	sigaction(SIGINT, &ignore, NULL);
 	sigaction(SIGHUP, &ignore, NULL);
 	sigaction(SIGPIPE, &ignore, NULL);

@@ -12,7 +12,8 @@
 #include <sys/types.h>
 
 /* To be called in a fresh child of `parent`; they return the exit code. They stop at SIGTERM and
- * when the parent ends, and ignore the terminal's signals, which the parent handles. */
+ * when the parent ends, an agent at SIGUSR1 without waiting, and ignore the terminal's signals,
+ * which the parent handles. */
 int child_run_server(const struct server_config *c, pid_t parent);
 int child_run_agent(const struct agent_config *c, pid_t parent);
 

@@ -61,6 +61,7 @@ struct supervisor {
 	char dial[ADDRESS_MAX];
 	sigset_t old_mask;
 	pid_t watch_pid; /* 0: it has ended */
+	bool hurried;    /* the agent does not wait for its last samples any more */
 	int64_t second_at_ns;
 	int exit_code;
 };
@@ -235,6 +236,19 @@ static void kill_all(struct supervisor *s)
 	s->phase = DONE;
 }
 
+/* Somebody does not want to wait. The first time, a recording is not lost by that: its agent sends
+ * what it has. */
+static void hurry(struct supervisor *s)
+{
+	bool agent_waits = s->phase == STOPPING_AGENT && s->children[AGENT].pid;
+	if (!agent_waits || !s->c->on_agent_end || s->hurried) {
+		kill_all(s);
+		return;
+	}
+	kill(s->children[AGENT].pid, SIGUSR1);
+	s->hurried = true;
+}
+
 /* Sends SIGTERM again. The kernel merges a signal with a pending equal one: if a service manager
  * has just sent SIGTERM to all processes, the child does not see the supervisor's, which is the
  * only one that it obeys. */
@@ -337,7 +351,7 @@ static void take_signals(struct supervisor *s)
 		else if (s->phase == RUNNING)
 			begin_stop(s);
 		else
-			kill_all(s);
+			hurry(s);
 	}
 }
 
