@@ -30,7 +30,14 @@ POD_ID, INIT_ID, PAUSE_ID, NEW_ID = "a1" * 32, "a2" * 32, "a3" * 32, "a4" * 32
 UID = "8cb56e4c-1234-4abc-9def-001122334455"
 NEW_UID = "9cb56e4c-1234-4abc-9def-001122334455"
 SELECTOR = "fieldSelector=spec.nodeName%3Dnode-7"
-BUSY = "while True: pass"
+# Ends with its parent, also where that was killed.
+BUSY = """
+import os
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1000000):
+        pass
+"""
 
 
 class UnixServer(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
