@@ -68,6 +68,7 @@ struct column_writer {
 	struct buf raw;
 	struct buf packed;
 	struct buf best;
+	size_t dict_rows; /* for so many values the next three have room */
 	uint32_t *codes;
 	uint64_t *distinct;
 	uint32_t *slots;

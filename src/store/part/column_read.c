@@ -244,7 +244,8 @@ INLINE enum status decode_dict(struct sink *k, const struct column *c,
 	}
 	if (r.failed || !reader_done(&r))
 		return err_set(e, E_CORRUPT, "column %u: dictionary", c->id);
-	for (size_t i = count; i < COLUMN_DICT_MAX; i++)
+	/* Those that a code can name. */
+	for (size_t i = count; i < (c->width == 2 ? COLUMN_DICT_MAX : 256); i++)
 		dict[i] = 0;
 	bool over = false;
 	for (size_t i = 0; i < rows; i++) {

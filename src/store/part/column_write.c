@@ -18,7 +18,8 @@
 #define PACK_BYTES_MIN 32 /* shorter streams are stored as they are */
 #define SAMPLE_ROWS 8192
 #define SAMPLE_STRETCHES 4
-#define DICT_SLOTS (2 * COLUMN_DICT_MAX * 2)
+#define DICT_SLOTS_MIN 256
+#define DICT_SLOTS_MAX (4 * COLUMN_DICT_MAX)
 
 void column_writer_init(struct column_writer *w)
 {
@@ -222,15 +223,28 @@ static enum status try_runs(struct column_writer *w, struct column *c, const str
 
 /* ---- dictionaries ---- */
 
+/* For n values: at most a quarter of the slots is used. */
+static size_t slots_for(size_t n)
+{
+	size_t slots = DICT_SLOTS_MIN;
+	while (slots < 4 * n && slots < DICT_SLOTS_MAX)
+		slots *= 2;
+	return slots;
+}
+
 static enum status dict_memory(struct column_writer *w, size_t n)
 {
-	free(w->codes);
-	w->codes = malloc(n * sizeof(*w->codes));
-	if (!w->distinct)
-		w->distinct = malloc(COLUMN_DICT_MAX * sizeof(*w->distinct));
-	if (!w->slots)
-		w->slots = malloc(DICT_SLOTS * sizeof(*w->slots));
-	return w->codes && w->distinct && w->slots ? OK : E_NOMEM;
+	size_t slots = slots_for(n);
+	if (n > w->dict_rows) {
+		free(w->codes);
+		free(w->distinct);
+		free(w->slots);
+		w->codes = malloc(n * sizeof(*w->codes));
+		w->distinct = malloc(MIN(n, (size_t)COLUMN_DICT_MAX) * sizeof(*w->distinct));
+		w->slots = malloc(slots * sizeof(*w->slots));
+		w->dict_rows = w->codes && w->distinct && w->slots ? n : 0;
+	}
+	return n <= w->dict_rows ? OK : E_NOMEM;
 }
 
 /* The same for values that may be indices themselves. */
@@ -256,13 +270,14 @@ static size_t make_codes(struct column_writer *w, const uint64_t *v, size_t n)
 {
 	size_t count = 0;
 	uint64_t most = greatest(v, n);
-	if (most < DICT_SLOTS)
+	size_t slots = slots_for(n);
+	if (most < slots)
 		return make_codes_direct(w, v, n, most);
-	memset(w->slots, 0xFF, DICT_SLOTS * sizeof(*w->slots));
+	memset(w->slots, 0xFF, slots * sizeof(*w->slots));
 	for (size_t i = 0; i < n; i++) {
-		uint64_t at = hash_u64(v[i]) % DICT_SLOTS;
+		uint64_t at = hash_u64(v[i]) & (slots - 1);
 		while (w->slots[at] != UINT32_MAX && w->distinct[w->slots[at]] != v[i])
-			at = (at + 1) % DICT_SLOTS;
+			at = (at + 1) & (slots - 1);
 		if (w->slots[at] == UINT32_MAX) {
 			if (count == COLUMN_DICT_MAX)
 				return 0;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define HEADER_BYTES 32
+#define BLOCK_ROWS_FIRST 1024
 /* Tables of merged parts stay for long, so they are packed harder in the background: the trie takes
  * an eighth less. */
 #define TABLES_LEVEL_MERGED 6
@@ -72,10 +73,6 @@ enum status part_writer_open(struct place *place, uint64_t id, const struct tabs
 	buf_init(&w->totals, PART_SECTION_BYTES_MAX);
 	buf_init(&w->total_of_all, PART_SECTION_BYTES_MAX);
 	bool ok = w->spans && w->periods_ns && w->kinds;
-	for (int i = ROW_SERIES; i < ROW_COLUMNS; i++) {
-		w->rows_of[i] = malloc(BLOCK_ROWS_MAX * sizeof(int64_t));
-		ok &= w->rows_of[i] != NULL;
-	}
 	if (ok) {
 		take_periods(w, t, c);
 		take_kinds(w, t, c);
@@ -139,6 +136,22 @@ static void take_span(struct part_writer *w, const struct row *v, size_t n)
 	part_totals_rows(w, v, n, samples);
 }
 
+/* A small part needs less than the memory of a whole block. */
+static enum status reserve_rows(struct part_writer *w, size_t need)
+{
+	size_t cap = MAX(w->block_cap, (size_t)BLOCK_ROWS_FIRST);
+	while (cap < need)
+		cap *= 2;
+	for (int i = ROW_SERIES; i < ROW_COLUMNS && cap != w->block_cap; i++) {
+		int64_t *rows = realloc(w->rows_of[i], cap * sizeof(*rows));
+		if (!rows)
+			return E_NOMEM;
+		w->rows_of[i] = rows;
+	}
+	w->block_cap = cap;
+	return OK;
+}
+
 static void take_columns(struct part_writer *w, const struct row *v, size_t n)
 {
 	int64_t *const *to = w->rows_of;
@@ -165,6 +178,9 @@ enum status part_writer_rows(struct part_writer *w, const struct row *rows, size
 			s = part_index_row(&w->index, rows[i].series, rows[i].node, rows[i].set);
 		if (s != OK)
 			return err_set(e, s, "the index of a part");
+		s = reserve_rows(w, w->block_rows + take);
+		if (s != OK)
+			return err_set(e, s, "a part's writer");
 		take_columns(w, rows, take);
 		if (w->block_rows == BLOCK_ROWS_MAX)
 			s = part_write_block(w, e);
