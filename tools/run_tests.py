@@ -17,6 +17,7 @@ Test functions are counted, not programs: by cmocka's summary of each program, a
 counts as one failure; so does a build that fails. Each skipped test is named with its reason.
 """
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -164,7 +165,8 @@ def wanted(build, mode, folders, suites):
 
 def configure(build):
     name, options, environment = build
-    env = dict(os.environ, **environment)
+    # What the compiler says of a file's headers is enough for ccache: no preprocessor runs before it.
+    env = dict(os.environ, CCACHE_DEPEND="1", **environment)
     if os.path.exists(os.path.join(name, "build.ninja")):
         return env
     if shutil.which("ccache"):  # meson uses ccache by itself only for the compiler that it chooses
@@ -213,8 +215,9 @@ class CompileBeside:
 
     def __init__(self, builds, mode, folders):
         commands, env = [], None
-        for build in builds:
-            env = configure(build)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            environments = list(pool.map(configure, builds))
+        for build, env in zip(builds, environments):
             name = build[0]
             command = shlex.join(["ninja", "-C", name, *targets_of(name, tests_of(build, mode, folders))])
             commands.append(f"{command} >{name}/beside.log 2>&1")
