@@ -68,9 +68,10 @@ struct column_writer {
 	struct buf raw;
 	struct buf packed;
 	struct buf best;
-	size_t dict_rows; /* for so many values the next three have room */
+	size_t dict_rows; /* values for which codes and distinct have room */
 	uint32_t *codes;
 	uint64_t *distinct;
+	size_t dict_slots; /* for which slots has room */
 	uint32_t *slots;
 };
 void column_writer_init(struct column_writer *w);

@@ -223,35 +223,39 @@ static enum status try_runs(struct column_writer *w, struct column *c, const str
 
 /* ---- dictionaries ---- */
 
-/* For n values: at most a quarter of the slots is used. */
-static size_t slots_for(size_t n)
+/* Values below DICT_SLOTS_MAX are indices of slots themselves, others find theirs by hash, where at
+ * most a quarter is used. */
+static size_t slots_for(size_t n, uint64_t most)
 {
+	if (most < DICT_SLOTS_MAX)
+		return (size_t)most + 1;
 	size_t slots = DICT_SLOTS_MIN;
 	while (slots < 4 * n && slots < DICT_SLOTS_MAX)
 		slots *= 2;
 	return slots;
 }
 
-static enum status dict_memory(struct column_writer *w, size_t n)
+static enum status dict_memory(struct column_writer *w, size_t n, size_t slots)
 {
-	size_t slots = slots_for(n);
 	if (n > w->dict_rows) {
 		free(w->codes);
 		free(w->distinct);
-		free(w->slots);
 		w->codes = malloc(n * sizeof(*w->codes));
 		w->distinct = malloc(MIN(n, (size_t)COLUMN_DICT_MAX) * sizeof(*w->distinct));
-		w->slots = malloc(slots * sizeof(*w->slots));
-		w->dict_rows = w->codes && w->distinct && w->slots ? n : 0;
+		w->dict_rows = w->codes && w->distinct ? n : 0;
 	}
-	return n <= w->dict_rows ? OK : E_NOMEM;
+	if (slots > w->dict_slots) {
+		free(w->slots);
+		w->slots = malloc(slots * sizeof(*w->slots));
+		w->dict_slots = w->slots ? slots : 0;
+	}
+	return n <= w->dict_rows && slots <= w->dict_slots ? OK : E_NOMEM;
 }
 
-/* The same for values that may be indices themselves. */
-static size_t make_codes_direct(struct column_writer *w, const uint64_t *v, size_t n, uint64_t most)
+/* The same for values that are indices themselves. */
+static size_t make_codes_direct(struct column_writer *w, const uint64_t *v, size_t n)
 {
 	uint32_t count = 0;
-	memset(w->slots, 0xFF, (most + 1) * sizeof(*w->slots));
 	for (size_t i = 0; i < n; i++) {
 		uint32_t *code = &w->slots[v[i]];
 		if (*code == UINT32_MAX) {
@@ -266,14 +270,13 @@ static size_t make_codes_direct(struct column_writer *w, const uint64_t *v, size
 }
 
 /* Codes in order of appearance; 0: too many distinct values. */
-static size_t make_codes(struct column_writer *w, const uint64_t *v, size_t n)
+static size_t make_codes(
+	struct column_writer *w, const uint64_t *v, size_t n, uint64_t most, size_t slots)
 {
 	size_t count = 0;
-	uint64_t most = greatest(v, n);
-	size_t slots = slots_for(n);
-	if (most < slots)
-		return make_codes_direct(w, v, n, most);
 	memset(w->slots, 0xFF, slots * sizeof(*w->slots));
+	if (most < DICT_SLOTS_MAX)
+		return make_codes_direct(w, v, n);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t at = hash_u64(v[i]) & (slots - 1);
 		while (w->slots[at] != UINT32_MAX && w->distinct[w->slots[at]] != v[i])
@@ -308,8 +311,10 @@ static enum status try_dict(
 	struct column_writer *w, struct column *c, const struct work *k, bool *applies)
 {
 	size_t n = k->n;
-	enum status s = dict_memory(w, n);
-	size_t count = s == OK ? make_codes(w, k->a, n) : 0;
+	uint64_t most = greatest(k->a, n);
+	size_t slots = slots_for(n, most);
+	enum status s = dict_memory(w, n, slots);
+	size_t count = s == OK ? make_codes(w, k->a, n, most, slots) : 0;
 	*applies = count != 0 && count < n;
 	if (s != OK || !*applies)
 		return s;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Rows come first: they are gathered to blocks, whose columns are encoded and written at once, so a
- * writer needs the memory of one block, whatever the part's size. The tables follow, then the table
- * of contents. The part is not in its place until it is whole and durable.
+ * writer needs the memory of one block at most, whatever the part's size. The tables follow, then
+ * the table of contents. The part is not in its place until it is whole and durable.
  */
 #include "store/part/part_write.h"
 #include "store/part/part_writer.h"

@@ -45,8 +45,9 @@ struct part_writer {
 	uint64_t *periods_ns; /* of the series; 0: no timer's */
 	uint32_t series_count;
 	int64_t *rows_of[ROW_COLUMNS]; /* the block at hand */
-	size_t block_rows, block_cap;
-	int64_t *values; /* one column of a table at hand */
+	size_t block_rows;
+	size_t block_cap; /* rows for which rows_of[] has room, doubled up to BLOCK_ROWS_MAX */
+	int64_t *values;  /* one column of a table at hand */
 	size_t values_cap;
 	struct part_index index;
 	/* TOTALS: of the stretch at hand, and of all */
