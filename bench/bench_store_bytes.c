@@ -48,6 +48,14 @@ static void memory_dir(char out[64])
 		bench_dir(out);
 }
 
+/* The store's own thread merges whenever it gets to it. */
+static void set_merging(struct store *s, bool merges)
+{
+	lock_take(&s->merge_lock);
+	s->merge_retry_ns = merges ? 0 : INT64_MAX;
+	lock_release(&s->merge_lock);
+}
+
 static void scales_open(struct scales *c, const char *suffix)
 {
 	*c = (struct scales){ .suffix = suffix };
@@ -61,7 +69,7 @@ static void scales_open(struct scales *c, const char *suffix)
 		config.memory_bytes = (uint64_t)2 << 30;
 		config.resolution_ns = resolutions_ns[i];
 		BENCH_OK(store_open(&config, NULL, NULL, &c->stores[i], &e), &e);
-		lock_take(&c->stores[i]->merge_lock);
+		set_merging(c->stores[i], false);
 	}
 }
 
@@ -163,7 +171,7 @@ static double merge_all(struct scales *c, int i, char *note, size_t len)
 	struct err e = { 0 };
 	uint64_t rows;
 	bool merged;
-	lock_release(&s->merge_lock);
+	set_merging(s, true);
 	do
 		BENCH_OK(store_merge_step(
 				 s, clock_realtime_ns() + 48 * 3600 * NS_PER_SEC, &merged, &e),
