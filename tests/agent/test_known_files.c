@@ -19,12 +19,19 @@ void sampler_retract(struct sampler *s, const struct file_key *key)
 
 static struct files_metrics metrics;
 
+/* Each limit is another number, so that none passes for another. Keys are looked at 256 at a time.
+ */
+enum { KEYS = 300, KNOWN = 100, OWNER_IDS = 150 };
+
 static struct known_files make(void)
 {
 	struct known_files b;
 	metrics = (struct files_metrics){ 0 };
 	retracted.count = 0;
 	CHECK(known_files_init(&b, NULL, &metrics) == OK);
+	CHECK(b.limits.keys == FILES_KEYS_MAX && b.limits.known == FILES_KNOWN_MAX &&
+		b.limits.owner_ids == FILES_OWNER_IDS_MAX);
+	b.limits = (struct known_files_limits){ KEYS, KNOWN, OWNER_IDS };
 	return b;
 }
 
@@ -87,7 +94,7 @@ static void drops_what_failed_when_there_are_too_many_keys(void **state)
 {
 	(void)state;
 	struct known_files b = make();
-	for (uint64_t n = 1; n <= FILES_KEYS_MAX; n++) {
+	for (uint64_t n = 1; n <= KEYS; n++) {
 		uint32_t i = bind(&b, n, 0, n == 5 ? BINDING_FAILED : BINDING_WAITING);
 		b.bindings.v[i].retry_ns = 10 * SECOND;
 	}
@@ -105,7 +112,7 @@ static void lets_go_of_a_key_that_rests(void **state)
 {
 	(void)state;
 	struct known_files b = make();
-	for (uint64_t n = 1; n <= FILES_KEYS_MAX; n++) {
+	for (uint64_t n = 1; n <= KEYS; n++) {
 		uint32_t i = bind(&b, n, FRAME_FILE_FIRST, BINDING_BOUND);
 		b.bindings.v[i].retry_ns = (n == 9 ? 1 : 10) * SECOND;
 	}
@@ -113,7 +120,7 @@ static void lets_go_of_a_key_that_rests(void **state)
 	CHECK(known_files_bind(&b, &more, 9 * SECOND) != MAP_NONE);
 	CHECK(known_files_find(&b, &rests) == MAP_NONE && known_files_find(&b, &more) != MAP_NONE);
 	CHECK(retracted.count == 1 && retracted.last.inode == 9);
-	CHECK(b.binding_count == FILES_KEYS_MAX);
+	CHECK(b.binding_count == KEYS);
 	known_files_deinit(&b);
 }
 
@@ -164,7 +171,7 @@ static void forgets_the_longest_unused_file(void **state)
 	struct known_files b = make();
 	bool is_new;
 	uint32_t ids[3];
-	for (uint64_t n = 0; n < FILES_KNOWN_MAX; n++) {
+	for (uint64_t n = 0; n < KNOWN; n++) {
 		uint32_t id = know(&b, n, SECOND + (int64_t)n, &is_new);
 		if (n < 3)
 			ids[n] = id;
@@ -176,7 +183,7 @@ static void forgets_the_longest_unused_file(void **state)
 	(void)know(&b, 0, 2 * SECOND, &is_new); /* used again: now ids[1] is the oldest */
 	CHECK(!is_new && retracted.count == 0);
 
-	uint32_t id = know(&b, FILES_KNOWN_MAX, 3 * SECOND, &is_new);
+	uint32_t id = know(&b, KNOWN, 3 * SECOND, &is_new);
 	CHECK(is_new && id != ids[1]); /* that one rests */
 	CHECK(!known_files_get(&b, ids[1]) && known_files_get(&b, ids[0]) &&
 		known_files_get(&b, ids[2]));
@@ -185,9 +192,9 @@ static void forgets_the_longest_unused_file(void **state)
 	CHECK(b.bindings.v[waiting].state == BINDING_WAITING && b.bindings.v[waiting].file_id == 0);
 	CHECK(b.bindings.v[others].state == BINDING_BOUND);
 	CHECK(metric_get(&metrics.forgotten) == 1 && metric_get(&metrics.tables) == 0);
-	CHECK(metric_get(&metrics.known) == FILES_KNOWN_MAX);
+	CHECK(metric_get(&metrics.known) == KNOWN);
 
-	id = know(&b, FILES_KNOWN_MAX + 1, 3 * SECOND + FILES_ID_REST_NS, &is_new);
+	id = know(&b, KNOWN + 1, 3 * SECOND + FILES_ID_REST_NS, &is_new);
 	CHECK(is_new && id == ids[1]);
 	known_files_deinit(&b);
 }
@@ -198,12 +205,12 @@ static void leaves_ids_for_other_owners(void **state)
 	(void)state;
 	struct known_files b = make();
 	bool is_new;
-	for (uint64_t n = 0; n < FILES_OWNER_IDS_MAX; n++)
+	for (uint64_t n = 0; n < OWNER_IDS; n++)
 		CHECK(know_of(&b, 1, n, SECOND, &is_new));
-	CHECK(!know_of(&b, 1, FILES_OWNER_IDS_MAX, SECOND, &is_new));
-	CHECK(know_of(&b, 2, FILES_OWNER_IDS_MAX, SECOND, &is_new) && is_new);
-	CHECK(know_of(&b, 1, FILES_OWNER_IDS_MAX - 1, SECOND, &is_new) && !is_new);
-	CHECK(know_of(&b, 1, FILES_OWNER_IDS_MAX + 1, SECOND + FILES_ID_REST_NS, &is_new));
+	CHECK(!know_of(&b, 1, OWNER_IDS, SECOND, &is_new));
+	CHECK(know_of(&b, 2, OWNER_IDS, SECOND, &is_new) && is_new);
+	CHECK(know_of(&b, 1, OWNER_IDS - 1, SECOND, &is_new) && !is_new);
+	CHECK(know_of(&b, 1, OWNER_IDS + 1, SECOND + FILES_ID_REST_NS, &is_new));
 	known_files_deinit(&b);
 }
 

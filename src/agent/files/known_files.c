@@ -75,11 +75,11 @@ static void bindings_drop_one(struct known_files *f)
 
 uint32_t known_files_bind(struct known_files *f, const struct file_key *key, int64_t now)
 {
-	if (f->binding_count >= FILES_KEYS_MAX)
+	if (f->binding_count >= f->limits.keys)
 		bindings_sweep(f, now);
-	if (f->binding_count >= FILES_KEYS_MAX)
+	if (f->binding_count >= f->limits.keys)
 		bindings_drop_one(f);
-	if (f->binding_count >= FILES_KEYS_MAX)
+	if (f->binding_count >= f->limits.keys)
 		return MAP_NONE;
 	uint32_t i = (uint32_t)f->bindings.len;
 	if (f->binding_count < f->bindings.len) {
@@ -157,19 +157,19 @@ static void known_forget_longest_unused(struct known_files *f, int64_t now)
 static bool owner_has_room(const struct known_files *f, uint64_t owner, int64_t now)
 {
 	uint32_t count = 0;
-	if (f->known.len < FILES_OWNER_IDS_MAX)
+	if (f->known.len < f->limits.owner_ids)
 		return true;
 	for (uint32_t i = FRAME_FILE_FIRST; i < f->known.len; i++) {
 		const struct known_file *k = &f->known.v[i];
 		count += k->owner == owner && (k->live || now - k->used_ns < FILES_ID_REST_NS);
 	}
-	return count < FILES_OWNER_IDS_MAX;
+	return count < f->limits.owner_ids;
 }
 
 /* An id that nothing names; MAP_NONE: all are in use or rest. */
 static uint32_t known_new_id(struct known_files *f, int64_t now)
 {
-	if (f->live_count >= FILES_KNOWN_MAX)
+	if (f->live_count >= f->limits.known)
 		known_forget_longest_unused(f, now);
 	bool some_rest = f->live_count + FRAME_FILE_FIRST < f->known.len;
 	for (uint32_t i = FRAME_FILE_FIRST; some_rest && i < f->known.len; i++) {
@@ -262,7 +262,11 @@ void known_files_set_table(struct known_files *f, uint32_t id, bool has_table, u
 enum status known_files_init(
 	struct known_files *f, struct sampler *sampler, struct files_metrics *metrics)
 {
-	*f = (struct known_files){ .sampler = sampler, .metrics = metrics };
+	*f = (struct known_files){
+		.limits = { FILES_KEYS_MAX, FILES_KNOWN_MAX, FILES_OWNER_IDS_MAX },
+		.sampler = sampler,
+		.metrics = metrics,
+	};
 	for (uint32_t i = 0; i < FRAME_FILE_FIRST; i++) {
 		if (!VEC_PUSH(&f->known, (struct known_file){ 0 }))
 			return E_NOMEM;

@@ -38,9 +38,16 @@ struct known_file {
 	int64_t used_ns; /* live: last asked for; not live: since when it rests */
 };
 
+struct known_files_limits {
+	uint32_t keys;      /* FILES_KEYS_MAX */
+	uint32_t known;     /* FILES_KNOWN_MAX */
+	uint32_t owner_ids; /* FILES_OWNER_IDS_MAX */
+};
+
 struct known_files {
-	struct sampler *sampler;       /* told of each key that is forgotten */
-	struct files_metrics *metrics; /* gauges of what is known */
+	struct known_files_limits limits; /* known_files_init() sets those of files.h */
+	struct sampler *sampler;          /* told of each key that is forgotten */
+	struct files_metrics *metrics;    /* gauges of what is known */
 	VEC(struct binding) bindings;
 	uint32_t binding_count;
 	uint32_t binding_hint; /* where the search for a free one goes on */
@@ -58,7 +65,7 @@ void known_files_deinit(struct known_files *b);
 
 /* The number of the binding of a key (its inode and device); MAP_NONE: none. */
 uint32_t known_files_find(const struct known_files *b, const struct file_key *key);
-/* A new binding, FREE. If there are FILES_KEYS_MAX, one that failed or is bound is replaced.
+/* A new binding, FREE. If there are limits.keys, one that failed or is bound is replaced.
  * MAP_NONE: no binding can be replaced, or there is no memory. */
 uint32_t known_files_bind(struct known_files *b, const struct file_key *key, int64_t now_ns);
 void known_files_unbind(struct known_files *b, uint32_t binding);
