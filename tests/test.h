@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "test_main.h"
 
 #include <dirent.h>
 
@@ -112,16 +113,9 @@ static inline int test_open_fds(void)
 
 /* TEST_MAIN for a program whose library starts this very program again (debuginfo_child_main):
  * `hook(argc, argv)` is the exit status, or -1 to go on. */
-#define TEST_MAIN_WITH(hook, ...)                   \
-	static int test_main_(void);                \
-	int main(int argc, char **argv)             \
-	{                                           \
-		int rc = hook(argc, argv);          \
-		return rc >= 0 ? rc : test_main_(); \
-	}                                           \
-	TEST_MAIN_BODY_(static int test_main_(void), __VA_ARGS__)
+#define TEST_MAIN_WITH(hook, ...) TEST_MAIN_BODY_(TEST_PROGRAM_WITH(hook), __VA_ARGS__)
 
-#define TEST_MAIN(...) TEST_MAIN_BODY_(int main(void), __VA_ARGS__)
+#define TEST_MAIN(...) TEST_MAIN_BODY_(TEST_PROGRAM(), __VA_ARGS__)
 
 #define TEST_MAIN_BODY_(head, ...)                                                           \
 	head                                                                                 \

@@ -288,7 +288,7 @@ static inline int remove_folder(void **state)
 
 /* Runs them, and sees that no descriptor is left open. */
 #define FILES_TEST_MAIN(...)                                                                 \
-	int main(void)                                                                       \
+	TEST_PROGRAM()                                                                       \
 	{                                                                                    \
 		const struct CMUnitTest tests[] = { __VA_ARGS__ };                           \
 		int before = test_open_fds();                                                \

@@ -114,7 +114,7 @@ static void shows_all_that_is_mapped(void **state)
 	CHECK(s.count == 2);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shows_a_file_by_a_descriptor_of_its_own),

@@ -301,7 +301,7 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(sees_programs_in_every_place) };
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -246,7 +246,7 @@ static void reads_the_running_kernel(void **state)
 	kallsyms_free(k);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(finds_the_symbol_that_covers),
 		cmocka_unit_test(reads_again_when_a_module_comes),

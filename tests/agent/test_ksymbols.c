@@ -168,7 +168,7 @@ static void follows_cpus(void **state)
 	CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(names_a_program_that_is_loaded_later),
 		cmocka_unit_test(follows_cpus), cmocka_unit_test(says_what_was_lost) };

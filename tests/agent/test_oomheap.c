@@ -209,7 +209,7 @@ static void cuts_messages(void **state)
 	profile_deinit(&g.profile);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sends_what_is_in_use),

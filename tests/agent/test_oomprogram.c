@@ -205,7 +205,7 @@ static void leaves_other_addresses_alone(void **state)
 	oomprogram_deinit(&p);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_is_needed),

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "test.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -72,7 +73,7 @@ static void describes_a_live_process(void **state)
 	const struct process *x = processes_find(p, &h);
 	CHECK(x && x->pid == (uint32_t)getpid());
 	CHECK_STR(x->comm, "main name");
-	CHECK_STR(x->executable, "test_agent_process");
+	CHECK_STR(x->executable, program_invocation_short_name);
 	CHECK_STR(label_of(x, STR("node")), "host-1");
 	CHECK_STR(label_of(x, STR("comm")), "main name");
 	CHECK(!x->dropped);
@@ -130,7 +131,7 @@ static void never_mixes_two_of_one_pid(void **state)
 	CHECK_STR(x->executable, "earlier");
 	CHECK(metric_get(&processes_metrics(p)->gone) == 1);
 	struct event_header now = event_of(getpid(), "now");
-	CHECK_STR(processes_find(p, &now)->executable, "test_agent_process");
+	CHECK_STR(processes_find(p, &now)->executable, program_invocation_short_name);
 	CHECK_STR(processes_find(p, &h)->executable, "earlier");
 	processes_free(p);
 }
@@ -206,7 +207,7 @@ static void reads_what_begins_only_while_it_lives(void **state)
 	processes_settle(p);
 	CHECK(metric_get(&m->read) == 2 && metric_get(&m->gone) == 1);
 	end_child(children[0]);
-	CHECK_STR(processes_find(p, &lives)->executable, "test_agent_process");
+	CHECK_STR(processes_find(p, &lives)->executable, program_invocation_short_name);
 	CHECK(metric_get(&m->read) == 2);
 	processes_tick(p);
 	CHECK(metric_get(&m->known) == 2); /* that of `dies` is not remembered at all */

@@ -168,7 +168,7 @@ static int remove_folder(void **state)
 	return system(command);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loads_what_it_stored),

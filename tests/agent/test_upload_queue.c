@@ -247,7 +247,7 @@ static void doubts_a_server_that_may_be_new(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { TEST(takes_what_samples_had_in_order),
 		TEST(tries_again_when_it_may_help), TEST(leaves_what_always_breaks_off),

@@ -248,7 +248,7 @@ static void sends_the_vdso(void **state)
 	upload_source_close(&source);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gives_what_has_names),

@@ -741,7 +741,7 @@ static void refuses_what_is_no_address(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { TEST(sends_what_the_server_lacks),
 		TEST(waits_before_it_sends), TEST(ends_threads_that_have_nothing_to_do),

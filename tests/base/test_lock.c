@@ -128,7 +128,7 @@ static void ends_a_program_that_breaks_the_order(void **state)
 	}
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(lets_locks_be_taken_in_order, begin),

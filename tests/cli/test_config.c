@@ -101,7 +101,7 @@ static void checks_either_file(void **state)
 	assert_int_equal(c.code, CLI_FAILED);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(shows_what_wins),
 		cmocka_unit_test(checks_either_file) };

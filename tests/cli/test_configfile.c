@@ -93,7 +93,7 @@ static void starts_with_it(void **state)
 	unsetenv("FIRN_CONFIG_PATH");
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(checks_files),
 		cmocka_unit_test(starts_with_it) };

@@ -161,11 +161,8 @@ static void compiled(void **state)
 	compile();
 }
 
-int main(int argc, char **argv)
+TEST_PROGRAM_WITH(debuginfo_child_main)
 {
-	int rc = debuginfo_child_main(argc, argv);
-	if (rc >= 0)
-		return rc;
 	const struct CMUnitTest tests[] = { cmocka_unit_test(compiled),
 		cmocka_unit_test(prints_build_ids), cmocka_unit_test(extracts),
 		cmocka_unit_test(gathers_sources), cmocka_unit_test(helps) };

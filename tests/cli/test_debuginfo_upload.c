@@ -320,7 +320,7 @@ static void goes_where_it_is_told(void **state)
 
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { TEST(sends_what_it_extracted), TEST(sends_files_whole),
 		TEST(asks_only), TEST(fails_where_the_server_does),

@@ -250,11 +250,8 @@ static void needs_sections(void **state)
 	objfile_close(obj);
 }
 
-int main(int argc, char **argv)
+TEST_PROGRAM_WITH(debuginfo_child_main)
 {
-	int rc = debuginfo_child_main(argc, argv);
-	if (rc >= 0)
-		return rc;
 	const struct CMUnitTest tests[] = { MADE(names_what_the_whole_file_names),
 		MADE(is_read_in_pieces), MADE(knows_whether_anything_has_a_name),
 		MADE(keeps_compressed_sections), MADE(refuses_what_does_not_fit),

@@ -122,7 +122,7 @@ static void knows_itself(void **state)
 	CHECK(os_self_cpu_ns() > before);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(replaces_and_reads),
 		cmocka_unit_test(opens_regular_files_only),

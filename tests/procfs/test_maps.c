@@ -3,6 +3,7 @@
 
 #include "test.h"
 
+#include <errno.h>
 #include <unistd.h>
 
 struct found {
@@ -68,7 +69,7 @@ static bool find_main(void *ctx, const struct procfs_map *m)
 {
 	uintptr_t at = (uintptr_t)find_main;
 	if (m->exec && m->start <= at && at < m->end)
-		*(bool *)ctx = str_ends(m->path, STR("test_procfs_maps"));
+		*(bool *)ctx = str_ends(m->path, str_of(program_invocation_short_name));
 	return true;
 }
 

@@ -109,7 +109,7 @@ static int clean_up(void **state)
 	return rmdir(dir);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(reads_a_kubeconfig),
 		cmocka_unit_test(refuses_a_kubeconfig),

@@ -279,7 +279,7 @@ static int clean_up(void **state)
 	return unlink(config_path) || unlink(found_path) || rmdir(dir);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(costs_only_whoever_fails),
 		cmocka_unit_test(finds_targets), cmocka_unit_test(reloads),

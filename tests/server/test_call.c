@@ -65,7 +65,7 @@ static int teardown(void **state)
 	return made_teardown(state);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(answers),
 		cmocka_unit_test(waits_for_the_store), cmocka_unit_test(limits_the_answer) };

@@ -250,7 +250,7 @@ static void refuses_with_a_sentence(void **state)
 	CHECK(made_find(answer, 2, 0).bytes.len > 0);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(merges),
 		cmocka_unit_test(selects_by_calls), cmocka_unit_test(selects_by_frames),

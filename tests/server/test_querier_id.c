@@ -53,7 +53,7 @@ static void finds_a_profile_again(void **state)
 	}
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(finds_a_profile_again) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);

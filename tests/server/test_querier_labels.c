@@ -115,7 +115,7 @@ static void leaves_empty_parts_out(void **state)
 	CHECK(querier_call(server_querier_label_values, &b, OK).len == 0);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(lists_types),
 		cmocka_unit_test(lists_sets), cmocka_unit_test(leaves_empty_parts_out) };

@@ -93,7 +93,7 @@ static int setup(void **state)
 	return 0;
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(averages),
 		cmocka_unit_test(draws_heatmaps) };

@@ -49,7 +49,7 @@ static void renders(void **state)
 	querier_get(server_pyroscope_render, "query=" TYPE "&format=svg", E_UNSUPPORTED);
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(renders) };
 	return cmocka_run_group_tests(tests, made_setup, querier_teardown);

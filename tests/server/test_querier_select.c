@@ -111,7 +111,7 @@ static void finds_types_of_sdks_by_name(void **state)
 	}
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(selects_by_prometheus_rules),
 		cmocka_unit_test(finds_types_by_sample_type),

@@ -163,7 +163,7 @@ static void another_order_is_named(void **state)
 	}
 }
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_node_is_found_by_its_path),

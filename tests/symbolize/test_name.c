@@ -113,11 +113,8 @@ static void two_threads_name_as_one_does(void **state)
 	profile_deinit(&alone);
 }
 
-int main(int argc, char **argv)
+TEST_PROGRAM_WITH(debuginfo_child_main)
 {
-	int rc = debuginfo_child_main(argc, argv);
-	if (rc >= 0)
-		return rc;
 	const struct CMUnitTest tests[] = { CASE(two_threads_name_as_one_does) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

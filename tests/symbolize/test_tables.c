@@ -2,6 +2,8 @@
 /* Tables on disk, in memory, missing and damaged. */
 #include "own.h"
 
+#include <errno.h>
+
 static void first_asks_then_answers(void **state)
 {
 	(void)state;
@@ -9,7 +11,8 @@ static void first_asks_then_answers(void **state)
 	uint32_t a = add_location(add_mapping(t.exe, t.build_id, 0, 0, 0), vaddr, FRAME_NATIVE);
 	uint32_t pending = resolve(0);
 	char want[128];
-	snprintf(want, sizeof(want), "test_symbolize_tables+0x%llx", (unsigned long long)vaddr);
+	snprintf(want, sizeof(want), "%s+0x%llx", program_invocation_short_name,
+		(unsigned long long)vaddr);
 	if (pending) { /* else the build was faster than this thread */
 		CHECK(pending == 1);
 		CHECK_STR(name_of(a, 0), want);

@@ -308,7 +308,7 @@ static void says_who_failed(void **state)
 
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { TEST(goes_all_the_way), TEST(says_who_failed) };
 	return cmocka_run_group_tests(tests, begin, end);

@@ -158,7 +158,7 @@ static void takes_addresses_apart(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
+TEST_PROGRAM()
 {
 	const struct CMUnitTest tests[] = { TEST(reads_answers), TEST(reads_instructions),
 		TEST(takes_addresses_apart) };
