@@ -8,6 +8,7 @@
 #include "store/merge/merge.h"
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"
+#include "tests/store/forker.h"
 #include "tests/store/model_check.h"
 #include "tests/store/sweep.h"
 
@@ -257,17 +258,11 @@ static void other_tenants_stay(void **state)
 
 enum { BATCHES = 12, ASKED = BATCHES, ANSWERED };
 
-static void tell(int fd, uint32_t what)
-{
-	if (write(fd, &what, sizeof(what)) != sizeof(what))
-		_exit(3);
-}
-
 /* Parts, the memtable and the log, and then a deletion of the batches of comm b: every third. */
-static void script(const char *dir, int told, int at)
+static void exit_in_script(struct forked *child)
 {
 	struct store *s;
-	struct store_config config = fixture_config(dir);
+	struct store_config config = fixture_config(child->dir);
 	struct fx_query f;
 	struct store_deleted d;
 	store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
@@ -275,40 +270,21 @@ static void script(const char *dir, int told, int at)
 		_exit(2);
 	for (uint32_t i = 0; i < BATCHES; i++) {
 		if (counted_append(s, i, NULL) == OK)
-			tell(told, i);
+			child->told[i] = true;
 		if (i == 3 || i == 7)
 			(void)!store_flush(s, NULL);
 	}
-	tell(told, ASKED);
-	atomic_store(&countdown, at);
+	child->told[ASKED] = true;
+	atomic_store(&countdown, child->at);
 	enum status st =
 		store_delete(s, STR(""), fx_query(&f, "{comm=\"b\"}", 0, INT64_MAX), &d, NULL);
 	countdown_survive();
 	if (st == OK)
-		tell(told, ANSWERED);
+		child->told[ANSWERED] = true;
 	_exit(0);
 }
 
-static int run_script(const char *dir, int at, bool *told)
-{
-	int fds[2], status;
-	uint32_t what;
-	CHECK(pipe(fds) == 0);
-	pid_t pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		close(fds[0]);
-		script(dir, fds[1], at);
-	}
-	close(fds[1]);
-	while (read(fds[0], &what, sizeof(what)) == sizeof(what))
-		told[what] = true;
-	close(fds[0]);
-	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
-static void check_batches(struct store *s, const bool *told)
+static void check_batches(struct store *s, const uint8_t *told)
 {
 	uint32_t *counts = calloc(COUNTED_MAX, sizeof(*counts));
 	CHECK(counts != NULL);
@@ -325,11 +301,13 @@ static void exit_at_each_operation(void **state)
 {
 	(void)state;
 	int rc = 9, at;
+	struct forker f;
+	forker_start(&f, exit_in_script);
+	char *dir = f.child->dir;
+	uint8_t *told = f.child->told;
 	for (at = 1; rc == 9; at += sweep_each()) {
-		char dir[64];
-		bool told[ANSWERED + 1] = { 0 };
 		fixture_dir(dir);
-		rc = run_script(dir, at, told);
+		rc = forker_run(&f, at);
 		CHECK((rc == 0 || rc == 9) && told[ASKED] && told[ANSWERED] == (rc == 0));
 		struct store *s = open_store(dir);
 		check_batches(s, told);
@@ -342,6 +320,7 @@ static void exit_at_each_operation(void **state)
 		store_close(s);
 		fixture_clean(dir);
 	}
+	forker_stop(&f);
 	print_message("%d operations\n", at - 1);
 	CHECK(at > 20);
 }
@@ -572,9 +551,9 @@ static void a_newer_part_stops_it(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(a_newer_part_stops_it),
+/* The process is small as long as it starts a forker. */
+TEST_MAIN(cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(a_newer_part_stops_it),
 	cmocka_unit_test(a_kept_segment_gives_nothing_back),
 	cmocka_unit_test(answers_equal_the_model), cmocka_unit_test(nothing_is_left_on_disk),
 	cmocka_unit_test(retries_of_what_is_gone_stay_out), cmocka_unit_test(other_tenants_stay),
-	cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(failures_are_told),
-	cmocka_unit_test(a_full_disk_can_be_emptied))
+	cmocka_unit_test(failures_are_told), cmocka_unit_test(a_full_disk_can_be_emptied))

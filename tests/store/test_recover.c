@@ -10,6 +10,7 @@
 #include "codec/codec.h"
 #include "store/merge/merge.h"
 #include "tests/store/counted.h"
+#include "tests/store/forker.h"
 #include "tests/store/powercut.h"
 #include "tests/store/sweep.h"
 
@@ -18,6 +19,8 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+
+static_assert((int)FORKER_TOLD_MAX >= COUNTED_MAX, "counted_check() looks at all");
 
 enum { DEFAULT_ROUNDS = 8, FIRST_WAIT_MS = 300 * 1000, CHILD_THREADS = 3, LOAD_MAX = 1 << 17 };
 
@@ -63,11 +66,11 @@ static void run_under_load(const char *dir, int acks, uint32_t from, uint32_t un
 	}
 }
 
-static uint32_t read_acks(int fd, uint8_t *acknowledged, uint32_t max)
+static uint32_t read_acks(int fd, uint8_t *acknowledged)
 {
 	uint32_t i, last = 0;
 	while (read(fd, &i, sizeof(i)) == sizeof(i)) {
-		CHECK(i < max);
+		CHECK(i < LOAD_MAX);
 		acknowledged[i] = 1;
 		last = MAX(last, i);
 	}
@@ -96,7 +99,7 @@ static uint32_t kill_one(const char *dir, uint32_t from, uint32_t until, bool bu
 	CHECK(kill(pid, SIGKILL) == 0);
 	CHECK(waitpid(pid, &status, 0) == pid);
 	CHECK(WIFSIGNALED(status));
-	uint32_t last = read_acks(fds[0], acknowledged, LOAD_MAX);
+	uint32_t last = read_acks(fds[0], acknowledged);
 	close(fds[0]);
 	return MAX(last, from);
 }
@@ -172,64 +175,47 @@ static void script(const char *dir, void (*acknowledged)(uint32_t))
 	store_close(s);
 }
 
-static int ack_pipe;
+static struct forker forker;
 
 static void tell_parent(uint32_t i)
 {
-	if (write(ack_pipe, &i, sizeof(i)) != sizeof(i))
-		_exit(3);
+	forker.child->told[i] = 1;
 }
 
-/* The child's exit status: 9 when it ended at operation `at`, 0 when it came through. */
-static int exit_at(const char *dir, int at, uint8_t *acknowledged)
+static void exit_in_script(struct forked *child)
 {
-	int fds[2], status;
-	CHECK(pipe(fds) == 0);
-	pid_t pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		close(fds[0]);
-		struct faults f = { .classes = FAULT_WRITE, .at = at, .kill = true };
-		faults_arm(&f);
-		faults_begin();
-		ack_pipe = fds[1];
-		script(dir, tell_parent);
-		_exit(0);
-	}
-	close(fds[1]);
-	(void)read_acks(fds[0], acknowledged, COUNTED_MAX);
-	close(fds[0]);
-	CHECK(waitpid(pid, &status, 0) == pid);
-	CHECK(WIFEXITED(status));
-	return WEXITSTATUS(status);
+	struct faults f = { .classes = FAULT_WRITE, .at = child->at, .kill = true };
+	forker.child = child;
+	faults_arm(&f);
+	faults_begin();
+	script(child->dir, tell_parent);
+	_exit(0);
 }
 
 static void exit_at_each_operation(void **state)
 {
 	(void)state;
 	int rc = 9, at;
-	uint8_t *acknowledged = calloc(COUNTED_MAX, 1);
-	CHECK(acknowledged != NULL);
+	forker_start(&forker, exit_in_script);
+	char *dir = forker.child->dir;
 	for (at = 1; rc == 9; at += sweep_each()) {
-		char dir[64];
 		struct store *s;
 		struct err e = { 0 };
 		fixture_dir(dir);
-		memset(acknowledged, 0, COUNTED_MAX);
-		rc = exit_at(dir, at, acknowledged);
+		rc = forker_run(&forker, at);
 		CHECK(rc == 0 || rc == 9);
 		struct store_config c = fixture_config(dir);
 		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e);
-		counted_check(s, acknowledged);
+		counted_check(s, forker.child->told);
 		store_close(s);
 		CHECK_OK(store_open(&c, NULL, NULL, &s, &e), &e); /* and again */
-		counted_check(s, acknowledged);
+		counted_check(s, forker.child->told);
 		store_close(s);
 		fixture_clean(dir);
 	}
 	print_message("%d operations\n", at - 1);
 	CHECK(at > 60);
-	free(acknowledged);
+	forker_stop(&forker);
 }
 
 /* ---- the log of a table that waits ---- */
@@ -861,8 +847,9 @@ static void pipes_and_directories_are_left_alone(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(pipes_and_directories_are_left_alone), cmocka_unit_test(kill_under_load),
-	cmocka_unit_test(exit_at_each_operation),
+/* The process is small as long as it starts a forker. */
+TEST_MAIN(cmocka_unit_test(exit_at_each_operation),
+	cmocka_unit_test(pipes_and_directories_are_left_alone), cmocka_unit_test(kill_under_load),
 	cmocka_unit_test(retention_keeps_the_log_of_a_waiting_table),
 	cmocka_unit_test(power_fails_behind_each_change), cmocka_unit_test(kill_while_it_recovers),
 	cmocka_unit_test(each_call_of_recovery_fails), cmocka_unit_test(damage_is_contained),

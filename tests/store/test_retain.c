@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "tests/store/countdown.h"
 #include "tests/store/counted.h"
+#include "tests/store/forker.h"
 #include "tests/store/model_check.h"
 #include "tests/store/sweep.h"
 
@@ -251,45 +252,41 @@ static void tenants_and_sizes(void **state)
 
 /* ---- an exit at each operation ---- */
 
-static int retain_and_exit(
-	const char *dir, const struct store_retention_rule *rules, int64_t now, int at)
+static struct store_retention_rule exit_rules[2];
+
+static void retain_and_exit(struct forked *child)
 {
-	int status;
-	pid_t pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
-		struct store *s = open_with(dir, rules, 2);
-		atomic_store(&countdown, at);
-		store_retain(s, now);
-		countdown_survive();
-		_exit(0);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
+	store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
+	struct store *s = open_with(child->dir, exit_rules, 2);
+	atomic_store(&countdown, child->at);
+	store_retain(s, child->now_ns);
+	countdown_survive();
+	_exit(0);
 }
 
 static void exit_at_each_operation(void **state)
 {
 	(void)state;
-	struct store_retention_rule rules[2];
 	struct err e = { 0 };
 	int rc = 9, at;
-	make_rules(rules, by_type, 2);
+	struct forker f;
+	make_rules(exit_rules, by_type, 2);
+	forker_start(&f, retain_and_exit);
+	char *dir = f.child->dir;
 	for (at = 1; rc == 9; at += sweep_each()) {
-		char dir[64];
 		struct model m = { .random = 8 };
 		fixture_dir(dir);
-		struct store *s = open_with(dir, rules, 2);
+		struct store *s = open_with(dir, exit_rules, 2);
 		int64_t now = clock_realtime_ns() / (60 * SEC) * (60 * SEC);
 		for (int i = 0; i < 2; i++) {
 			model_append(&m, s, 60, now - 60 * SEC, 60 * SEC);
 			CHECK_OK(store_flush(s, &e), &e);
 		}
 		store_close(s);
-		rc = retain_and_exit(dir, rules, now + 4 * DAY, at);
+		f.child->now_ns = now + 4 * DAY;
+		rc = forker_run(&f, at);
 		CHECK(rc == 0 || rc == 9);
-		s = open_with(dir, rules, 2);
+		s = open_with(dir, exit_rules, 2);
 		store_retain(s, now + 4 * DAY); /* the next life does the rest */
 		model_drop_type(&m, 1);
 		model_check(s, &m, INT64_MIN, INT64_MAX);
@@ -299,6 +296,7 @@ static void exit_at_each_operation(void **state)
 	}
 	print_message("%d operations\n", at - 1);
 	CHECK(at > 10);
+	forker_stop(&f);
 }
 
 /* ---- the directory ---- */
@@ -349,7 +347,8 @@ static void the_quarantine_is_bounded(void **state)
 	fixture_clean(dir);
 }
 
-TEST_MAIN(cmocka_unit_test(old_parts_go), cmocka_unit_test(late_samples_go),
-	cmocka_unit_test(too_much_goes_oldest_first), cmocka_unit_test(each_type_has_its_time),
-	cmocka_unit_test(tenants_and_sizes), cmocka_unit_test(exit_at_each_operation),
+/* The process is small as long as it starts a forker. */
+TEST_MAIN(cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(old_parts_go),
+	cmocka_unit_test(late_samples_go), cmocka_unit_test(too_much_goes_oldest_first),
+	cmocka_unit_test(each_type_has_its_time), cmocka_unit_test(tenants_and_sizes),
 	cmocka_unit_test(the_quarantine_is_bounded))

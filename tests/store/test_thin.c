@@ -4,6 +4,7 @@
  */
 #define FIXTURE_FORKS
 #include "tests/store/countdown.h"
+#include "tests/store/forker.h"
 #include "tests/store/model_check.h"
 #include "tests/store/sweep.h"
 
@@ -253,21 +254,14 @@ static void without_traces_times_are_rounded(void **state)
 
 /* ---- an exit at each operation ---- */
 
-static int thin_and_exit(const char *dir, int64_t now, int at)
+static void thin_and_exit(struct forked *child)
 {
-	int status;
-	pid_t pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
-		struct store *s = open_thin(dir);
-		atomic_store(&countdown, at);
-		thin_all(s, now);
-		countdown_survive();
-		_exit(0);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
-	return WEXITSTATUS(status);
+	store_io_hook = (struct store_io_hook){ countdown_exit, NULL };
+	struct store *s = open_thin(child->dir);
+	atomic_store(&countdown, child->at);
+	thin_all(s, child->now_ns);
+	countdown_survive();
+	_exit(0);
 }
 
 static void exit_at_each_operation(void **state)
@@ -275,8 +269,10 @@ static void exit_at_each_operation(void **state)
 	(void)state;
 	struct err e = { 0 };
 	int rc = 9, at;
+	struct forker f;
+	forker_start(&f, thin_and_exit);
+	char *dir = f.child->dir;
 	for (at = 1; rc == 9; at += sweep_each()) {
-		char dir[64];
 		struct model m = { .random = 8 };
 		int64_t t0 = begin();
 		fixture_dir(dir);
@@ -286,7 +282,8 @@ static void exit_at_each_operation(void **state)
 			CHECK_OK(store_flush(s, &e), &e);
 		}
 		store_close(s);
-		rc = thin_and_exit(dir, t0 + 2 * DAY, at);
+		f.child->now_ns = t0 + 2 * DAY;
+		rc = forker_run(&f, at);
 		CHECK(rc == 0 || rc == 9);
 		s = open_thin(dir);
 		thin_all(s, t0 + 2 * DAY);
@@ -299,8 +296,10 @@ static void exit_at_each_operation(void **state)
 	}
 	print_message("%d operations\n", at - 1);
 	CHECK(at > 10);
+	forker_stop(&f);
 }
 
-TEST_MAIN(cmocka_unit_test(sums_stay), cmocka_unit_test(what_does_not_fit_is_left),
-	cmocka_unit_test(without_traces_times_are_rounded),
-	cmocka_unit_test(exit_at_each_operation))
+/* The process is small as long as it starts a forker. */
+TEST_MAIN(cmocka_unit_test(exit_at_each_operation), cmocka_unit_test(sums_stay),
+	cmocka_unit_test(what_does_not_fit_is_left),
+	cmocka_unit_test(without_traces_times_are_rounded))
