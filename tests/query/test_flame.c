@@ -305,20 +305,43 @@ static void make_stacks(struct made *made, int binaries)
 	}
 }
 
-static int64_t sum_of(const struct made *made, const char *path, bool whole)
+static int compare_paths(const void *a, const void *b)
 {
-	int64_t sum = 0;
-	size_t len = strlen(path);
-	for (int i = 0; i < STACKS; i++)
-		if (strncmp(made[i].path, path, len) == 0 && (!whole || !made[i].path[len]))
-			sum += made[i].value;
-	return sum;
+	return strcmp(((const struct made *)a)->path, ((const struct made *)b)->path);
+}
+
+static struct made *sorted_of(const struct made *made)
+{
+	struct made *sorted = malloc(STACKS * sizeof(*sorted));
+	CHECK(sorted);
+	memcpy(sorted, made, STACKS * sizeof(*sorted));
+	qsort(sorted, STACKS, sizeof(*sorted), compare_paths);
+	return sorted;
+}
+
+/* The values of stacks that begin with a path, and of those that are it. */
+static void sum_of(const struct made *sorted, const char *path, int64_t *begin, int64_t *whole)
+{
+	size_t len = strlen(path), first = 0, end = STACKS;
+	*begin = *whole = 0;
+	while (first < end) {
+		size_t middle = (first + end) / 2;
+		if (strcmp(sorted[middle].path, path) < 0)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	for (size_t i = first; i < STACKS && strncmp(sorted[i].path, path, len) == 0; i++) {
+		*begin += sorted[i].value;
+		*whole += sorted[i].path[len] ? 0 : sorted[i].value;
+	}
 }
 
 static void check_paths(const struct query_flame *f, const struct made *made)
 {
 	char(*paths)[DEPTH_MAX * 3 + 1] = calloc(f->count, sizeof(*paths));
-	int64_t self = f->trimmed;
+	struct made *sorted = sorted_of(made);
+	int64_t self = f->trimmed, begin, whole;
 	CHECK(paths);
 	for (uint32_t i = 0; i < f->count; i++) {
 		self += f->self[i];
@@ -329,14 +352,16 @@ static void check_paths(const struct query_flame *f, const struct made *made)
 		strcpy(parent, paths[f->parent[i]]);
 		CHECK((size_t)snprintf(paths[i], sizeof(paths[i]), "%s%.*s;", parent,
 			      STR_ARG(f->strings[f->name[i]])) < sizeof(paths[i]));
-		CHECK(f->total[i] == sum_of(made, paths[i], false));
-		CHECK(f->self[i] == sum_of(made, paths[i], true));
+		sum_of(sorted, paths[i], &begin, &whole);
+		CHECK(f->total[i] == begin && f->self[i] == whole);
 		/* Depth first: a node follows its parent, or a descendant of its parent. */
 		uint32_t before = i - 1;
 		while (before != f->parent[i])
 			before = f->parent[before];
 	}
-	CHECK(self == f->total[0] && self == sum_of(made, "", false));
+	sum_of(sorted, "", &begin, &whole);
+	CHECK(self == f->total[0] && self == begin);
+	free(sorted);
 	free(paths);
 }
 
