@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fake.h"
 
+#include "base/map.h"
 #include "os/os.h"
 #include "query/plan/sums.h"
 #include "query/query.h"
@@ -349,22 +350,40 @@ static void copy_tables(struct profile *p)
 	}
 }
 
-static uint32_t child_of(struct samples_tree *t, uint32_t parent, uint32_t location)
+static uint64_t node_hash(const struct samples_node *n)
 {
-	for (uint32_t i = parent + 1; i < t->nodes.len; i++)
-		if (t->nodes.v[i].parent == parent && t->nodes.v[i].location == location)
-			return i;
-	CHECK(VEC_PUSH(&t->nodes, (struct samples_node){ parent, location, 0 }));
-	return (uint32_t)t->nodes.len - 1;
+	return hash_u64((uint64_t)n->parent << 32 | n->location);
 }
 
-static void add_to_tree(struct samples_tree *t, const struct profile_sample *s)
+static bool node_equal(const void *ctx, uint32_t value, const void *key)
+{
+	const struct samples_tree *t = ctx;
+	const struct samples_node *a = &t->nodes.v[value], *b = key;
+	return a->parent == b->parent && a->location == b->location;
+}
+
+/* `children` has all nodes but the root. */
+static uint32_t child_of(
+	struct samples_tree *t, struct map *children, uint32_t parent, uint32_t location)
+{
+	const struct samples_node n = { parent, location, 0 };
+	uint32_t id = map_find(children, node_hash(&n), node_equal, t, &n);
+	if (id != MAP_NONE)
+		return id;
+	id = (uint32_t)t->nodes.len;
+	CHECK(VEC_PUSH(&t->nodes, n) && map_insert(children, node_hash(&n), id));
+	return id;
+}
+
+static void add_to_tree(
+	struct samples_tree *t, struct map *children, const struct profile_sample *s)
 {
 	const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
 	int64_t period = fake_profile.heads.v[s->head].period;
 	uint32_t node = 0;
 	for (uint32_t i = stack->count; i-- > 0;)
-		node = child_of(t, node, fake_profile.stack_locations.v[stack->first + i]);
+		node = child_of(
+			t, children, node, fake_profile.stack_locations.v[stack->first + i]);
 	t->nodes.v[node].self = query_add(t->nodes.v[node].self, s->value);
 	t->total = query_add(t->total, s->value);
 	t->period = t->sample_count == 0 || t->period == period ? period : 0;
@@ -389,9 +408,11 @@ static enum status fake_sum_stacks(struct samples_view *v, const struct samples_
 		CHECK(profile_add_string(&t.tables, q->selector->type[i], parts[i]) == OK);
 	t.type = type;
 	CHECK(VEC_PUSH(&t.nodes, (struct samples_node){ 0 }));
+	struct map children = { 0 };
 	EACH_SAMPLE(s)
 	if (wanted(q, s))
-		add_to_tree(&t, s);
+		add_to_tree(&t, &children, s);
+	map_deinit(&children);
 	*out = t;
 	return OK;
 }
@@ -558,6 +579,9 @@ static enum status fake_sum_cells(struct samples_view *v, const struct samples_q
 		(void)group_of(&c, s, keep_labels, keep_count);
 	if (c.groups.len)
 		qsort(c.groups.v, c.groups.len, sizeof(*c.groups.v), by_labels);
+	struct map children = { 0 };
+	for (uint32_t i = 1; i < c.tree.nodes.len; i++)
+		CHECK(map_insert(&children, node_hash(&c.tree.nodes.v[i]), i));
 	EACH_SAMPLE(s)
 	{
 		const struct profile_stack *stack = &fake_profile.stacks.v[s->stack];
@@ -565,10 +589,11 @@ static enum status fake_sum_cells(struct samples_view *v, const struct samples_q
 		if (!wanted(q, s))
 			continue;
 		for (uint32_t i = stack->count; i-- > 0;)
-			node = child_of(
-				&c.tree, node, fake_profile.stack_locations.v[stack->first + i]);
+			node = child_of(&c.tree, &children, node,
+				fake_profile.stack_locations.v[stack->first + i]);
 		add_cell(&c, node, group_of(&c, s, keep_labels, keep_count), s->value);
 	}
+	map_deinit(&children);
 	if (c.v.len)
 		qsort(c.v.v, c.v.len, sizeof(*c.v.v), by_node);
 	*out = c;
