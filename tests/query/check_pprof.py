@@ -2,10 +2,10 @@
 """Is FILE (gzipped or not) a profile.proto that pprof takes? Written from proto/profile.proto and
 the rules of CheckValid in github.com/google/pprof/profile, without any library for protobuf.
 
-    check_pprof.py FILE [TYPE/UNIT=SUM ...]
+    check_pprof.py FILE [TYPE/UNIT=SUM ...] [--not TYPE/UNIT=SUM ...]
 
 Prints the sum of each sample type, "samples/count=5 cpu/nanoseconds=50", and ends with status 1 and
-a sentence if a rule is broken or a sum is not the one that was given.
+a sentence if a rule is broken, a sum is not the one that was given, or is one of those after --not.
 """
 
 import gzip
@@ -155,14 +155,30 @@ def check(data):
     return dict(zip(names, sums))
 
 
+def need_sum(sums, wanted):
+    name, _, value = wanted.rpartition("=")
+    need(sums.get(name) == int(value), f"{name} sums to {sums.get(name)}, not {value}")
+
+
+def refuses(sums, wanted):
+    try:
+        need_sum(sums, wanted)
+    except Broken:
+        return True
+    return False
+
+
 def main():
     with open(sys.argv[1], "rb") as file:
         data = file.read()
+    rest = sys.argv[2:]
+    split = rest.index("--not") if "--not" in rest else len(rest)
     try:
         sums = check(data)
-        for wanted in sys.argv[2:]:
-            name, _, value = wanted.rpartition("=")
-            need(sums.get(name) == int(value), f"{name} sums to {sums.get(name)}, not {value}")
+        for wanted in rest[:split]:
+            need_sum(sums, wanted)
+        for wanted in rest[split + 1 :]:
+            need(refuses(sums, wanted), f"{wanted} is not refused")
     except (Broken, UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
         print(f"{sys.argv[1]}: {error}", file=sys.stderr)
         return 1
