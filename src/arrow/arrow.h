@@ -212,6 +212,9 @@ struct arrow_write_column {
 	bool is_signed;
 	const uint8_t *valid; /* a byte a row, 0: null; NULL: no nulls */
 	const int64_t *ints; /* INT: a row each (unsigned ones by their bits). LIST: the elements */
+	/* In place of ints: the same in 32 bits each; if they are signed, only with `bits` of at
+	 * most 32. */
+	const uint32_t *words;
 	const uint8_t *bools;    /* BOOL */
 	const uint32_t *indices; /* DICT: a row each, below text_count unless null */
 	const struct str *texts; /* DICT: the dictionary. BINARY, UTF8: a row each */

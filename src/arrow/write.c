@@ -155,21 +155,22 @@ static void put_bits(struct arrow_writer *w, const uint8_t *flags, size_t count)
 }
 
 /* Little endian; a loop for each width, so that the compiler knows it. */
-#define NARROW(type)                                           \
+#define NARROW(type, from)                                     \
 	for (size_t i = 0; i < count; i++) {                   \
-		type x_ = (type)v[i];                          \
+		type x_ = (type)(from);                        \
 		memcpy(out + i * sizeof(x_), &x_, sizeof(x_)); \
 	}
-
-static void narrow(uint8_t *out, const int64_t *v, size_t count, uint8_t bits)
-{
-	if (bits == 8)
-		NARROW(uint8_t)
-	else if (bits == 16)
-		NARROW(uint16_t)
-	else
-		NARROW(uint32_t)
-}
+#define NARROW_TO(bits, from)                  \
+	do {                                   \
+		if ((bits) == 8)               \
+			NARROW(uint8_t, from)  \
+		else if ((bits) == 16)         \
+			NARROW(uint16_t, from) \
+		else if ((bits) == 32)         \
+			NARROW(uint32_t, from) \
+		else                           \
+			NARROW(uint64_t, from) \
+	} while (0)
 
 static void put_ints(struct arrow_writer *w, const int64_t *v, size_t count, uint8_t bits)
 {
@@ -179,25 +180,23 @@ static void put_ints(struct arrow_writer *w, const int64_t *v, size_t count, uin
 	}
 	uint8_t *out = begin_scratch(w, count * bits / 8);
 	if (out)
-		narrow(out, v, count, bits);
+		NARROW_TO(bits, v[i]);
 	put_scratch(w);
 }
 
-static void put_u32_as(
+/* Nulls become 0. */
+static void put_words(
 	struct arrow_writer *w, const uint32_t *v, const uint8_t *valid, size_t count, uint8_t bits)
 {
-	size_t size = bits / 8;
-	assert(size <= 4);
-	uint8_t *out = begin_scratch(w, count * size);
-	for (size_t i = 0; out && i < count; i++) {
-		uint32_t x = !valid || valid[i] ? v[i] : 0;
-		if (size == 1)
-			out[i] = (uint8_t)x;
-		else if (size == 2)
-			memcpy(out + i * 2, &(uint16_t){ (uint16_t)x }, 2);
-		else
-			memcpy(out + i * 4, &x, 4);
+	if (bits == 32 && !valid) {
+		put_buffer(w, v, count * 4);
+		return;
 	}
+	uint8_t *out = begin_scratch(w, count * bits / 8);
+	if (out && valid)
+		NARROW_TO(bits, v[i] & -(uint32_t)(valid[i] != 0));
+	else if (out)
+		NARROW_TO(bits, v[i]);
 	put_scratch(w);
 }
 
@@ -238,12 +237,27 @@ static uint8_t signed_bits(int64_t least, int64_t largest)
 							  : 64;
 }
 
+static uint8_t least_bits_words(const uint32_t *v, const uint8_t *valid, size_t count)
+{
+	uint32_t largest = 0;
+	for (size_t i = 0; valid && i < count; i++)
+		largest = MAX(largest, v[i] & -(uint32_t)(valid[i] != 0));
+	for (size_t i = 0; !valid && i < count; i++)
+		largest = MAX(largest, v[i]);
+	return unsigned_bits(largest);
+}
+
 static uint8_t least_bits(const struct arrow_write_column *c, size_t count)
 {
+	const uint8_t *valid = c->kind == ARROW_WRITE_INT ? c->valid : NULL;
 	uint64_t largest_u = 0;
 	int64_t least = 0, largest = 0;
+	if (c->words) {
+		assert(!c->is_signed);
+		return least_bits_words(c->words, valid, count);
+	}
 	for (size_t i = 0; i < count; i++) {
-		if (c->valid && c->kind == ARROW_WRITE_INT && !c->valid[i])
+		if (valid && !valid[i])
 			continue;
 		largest_u = MAX(largest_u, (uint64_t)c->ints[i]);
 		least = MIN(least, c->ints[i]);
@@ -273,6 +287,15 @@ static void put_texts(struct arrow_writer *w, const struct arrow_write_column *c
 	put_scratch(w);
 }
 
+static void put_numbers(
+	struct arrow_writer *w, const struct arrow_write_column *c, uint8_t bits, size_t count)
+{
+	if (c->words)
+		put_words(w, c->words, NULL, count, bits);
+	else
+		put_ints(w, c->ints, count, bits);
+}
+
 static void put_list(
 	struct arrow_writer *w, const struct arrow_write_column *c, uint8_t bits, size_t elements)
 {
@@ -281,7 +304,7 @@ static void put_list(
 	if (!VEC_PUSH(&w->nodes, child))
 		fail(w, E_NOMEM);
 	put_buffer(w, NULL, 0);
-	put_ints(w, c->ints, elements, bits);
+	put_numbers(w, c, bits, elements);
 }
 
 static void put_values(struct arrow_writer *w, const struct arrow_write_column *c,
@@ -292,7 +315,7 @@ static void put_values(struct arrow_writer *w, const struct arrow_write_column *
 		put_bits(w, c->bools, w->rows);
 		return;
 	case ARROW_WRITE_INT:
-		put_ints(w, c->ints, w->rows, f->bits);
+		put_numbers(w, c, f->bits, w->rows);
 		return;
 	case ARROW_WRITE_BINARY:
 	case ARROW_WRITE_UTF8:
@@ -300,7 +323,7 @@ static void put_values(struct arrow_writer *w, const struct arrow_write_column *
 		return;
 	case ARROW_WRITE_DICT_BINARY:
 	case ARROW_WRITE_DICT_UTF8:
-		put_u32_as(w, c->indices, c->valid, w->rows, f->bits);
+		put_words(w, c->indices, c->valid, w->rows, f->bits);
 		write_dictionary(w, f->dictionary, c);
 		return;
 	case ARROW_WRITE_LIST:

@@ -14,6 +14,7 @@ static void write_all(struct arrow_writer *w)
 	static const int64_t small[ROWS] = { 0, 1, 254, 3, 4 };
 	static const int64_t wide[ROWS] = { 0, -1, INT64_MAX, INT64_MIN, 4 };
 	static const int64_t minus[ROWS] = { 0, -128, 5, 3, 4 };
+	static const uint32_t numbers[ROWS] = { 0, UINT32_MAX, 254, 3, 65535 };
 	static const uint32_t indices[ROWS] = { 1, 99, 0, 2, 99 };
 	static const uint32_t offsets[ROWS + 1] = { 0, 2, 2, 3, 3, 4 };
 	static const int64_t elements[4] = { 1, 2, 300, 4 };
@@ -62,6 +63,20 @@ static void write_all(struct arrow_writer *w)
 			.ints = elements,
 			.offsets = offsets,
 			.valid = valid },
+		{ .name = STR("least word"),
+			.kind = ARROW_WRITE_INT,
+			.words = numbers,
+			.valid = valid },
+		{ .name = STR("wide word"), .kind = ARROW_WRITE_INT, .words = numbers },
+		{ .name = STR("minus word"),
+			.kind = ARROW_WRITE_INT,
+			.bits = 32,
+			.is_signed = true,
+			.words = numbers },
+		{ .name = STR("list of words"),
+			.kind = ARROW_WRITE_LIST,
+			.words = numbers,
+			.offsets = offsets },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(columns); i++)
 		arrow_write_column(w, &columns[i]);
@@ -78,7 +93,11 @@ static const char expected[] =
 	"[\"bytes\", \"binary\", false, [\"\", null, \"b\\u00ffz\", \"d\", null]], "
 	"[\"word\", \"dictionary<uint32,utf8>\", false, [\"one\", null, \"zero\", \"\", null]], "
 	"[\"least\", \"dictionary<uint8,binary>\", false, [\"one\", null, \"zero\", \"\", null]], "
-	"[\"list\", \"list<uint32>\", false, [[1, 2], null, [300], [], null]]"
+	"[\"list\", \"list<uint32>\", false, [[1, 2], null, [300], [], null]], "
+	"[\"least word\", \"uint8\", false, [0, null, 254, 3, null]], "
+	"[\"wide word\", \"uint64\", false, [0, 4294967295, 254, 3, 65535]], "
+	"[\"minus word\", \"int32\", false, [0, -1, 254, 3, 65535]], "
+	"[\"list of words\", \"list<uint64>\", false, [[0, 4294967295], [], [254], [], [3]]]"
 	"], \"metadata\": {\"version\": \"v1\"}}\n";
 
 /* What the Python reader says of `stream`. */
