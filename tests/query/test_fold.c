@@ -55,11 +55,11 @@ static void put_node(struct buf *b, const struct made *m, uint32_t i, bool diff)
 	}
 	buf_printf(b, " %lld", (long long)call->total);
 	if (diff)
-		buf_printf(b, "%+lld", (long long)call->total_diff);
+		buf_printf(b, "%+lld", (long long)query_fold_diff(&m->f, i));
 	if (call->self)
 		buf_printf(b, " %lld", (long long)call->self);
-	if (call->time_ns)
-		buf_printf(b, " @%lld", (long long)call->time_ns);
+	if (m->f.time_ns.len && m->f.time_ns.v[i])
+		buf_printf(b, " @%lld", (long long)m->f.time_ns.v[i]);
 	bool any = false;
 	for (uint32_t k = i + 1; k < m->f.nodes.len; k++) {
 		if (m->f.nodes.v[k].parent != i)

@@ -123,6 +123,39 @@ static void shows_labels_as_rows(void **state)
 	CHECK(!strstr(text, "labels.absent"));
 }
 
+/* Two groups of labels take turns: their rows lie side by side, and each has its time. */
+static void charts_by_labels(void **state)
+{
+	(void)state;
+	int64_t at = 1000 * (int64_t)PERIOD;
+	fake_sample(CPU, at, 1, PERIOD, "comm=a", "main@x;f@x");
+	fake_sample(CPU, at + 1, 1, PERIOD, "comm=b", "main@x;g@x");
+	fake_sample(CPU, at + PERIOD, 1, PERIOD, "comm=a", "main@x;h@x");
+	fake_sample(CPU, at + PERIOD + 1, 2, PERIOD, "comm=b", "main@x;f@x;g@x");
+	struct query_report_request r = request(CPU);
+	r.chart = true;
+	r.labels[r.label_count++] = STR("comm");
+	CHECK(ask(&r).height == 5);
+	static const char *const columns[] = {
+		"[\"children\", \"list<uint32>\", false, [[1, 2], [3], [4], [5, 6], [7, 8], null, "
+		"null, null, [9], null]]",
+		"[\"parent\", \"int32\", false, [-1, 0, 0, 1, 2, 3, 3, 4, 4, 8]]",
+		"[\"cumulative\", \"uint32\", false, [50000000, 20000000, 30000000, 20000000, "
+		"30000000, 10000000, 10000000, 10000000, 20000000, 20000000]]",
+		"[\"flat\", \"uint32\", false, [0, 0, 0, 0, 0, 10000000, 10000000, 10000000, 0, "
+		"20000000]]",
+		"[\"timestamp\", \"int64\", false, [0, 0, 0, 10000000000, 10000000001, "
+		"10000000000, 10010000000, 10000000001, 10010000001, 10010000001]]",
+		"[\"depth\", \"uint8\", false, [0, 1, 1, 2, 2, 3, 3, 3, 3, 4]]",
+		"[\"value_offset\", \"uint32\", false, [0, 0, 20000000, 0, 20000000, 0, "
+		"10000000, 20000000, 30000000, 30000000]]",
+		"[\"labels.comm\", \"dictionary<uint8,binary>\", false, [null, \"a\", \"b\", "
+		"\"a\", \"b\", \"a\", \"a\", \"b\", \"b\", \"b\"]]",
+	};
+	for (size_t i = 0; i < ARRAY_COUNT(columns); i++)
+		check_column(text, columns[i]);
+}
+
 static void compares(void **state)
 {
 	(void)state;
@@ -151,5 +184,5 @@ static void is_one_row_when_empty(void **state)
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, fake_setup, fake_teardown)
 TEST_MAIN(TEST(has_the_columns), TEST(trims_and_keeps_the_sums),
-	TEST(gives_the_root_nothing_of_its_own), TEST(shows_labels_as_rows), TEST(compares),
-	TEST(is_one_row_when_empty))
+	TEST(gives_the_root_nothing_of_its_own), TEST(shows_labels_as_rows), TEST(charts_by_labels),
+	TEST(compares), TEST(is_one_row_when_empty))

@@ -10,10 +10,15 @@
 #include "query/stacks/stacks.h"
 
 #define STOP_CHECK_EVENTS 8192u
+/* Of a node, its time and its last child; and of put_in_order(): the first two again, and four
+ * arrays by node. */
+#define NODE_BYTES \
+	(2 * (sizeof(struct query_fold_node) + sizeof(int64_t)) + 4 * sizeof(uint32_t) + 1)
 
 struct charter {
 	const struct query_tree *t;
 	VEC(struct query_fold_node) nodes; /* in the order in which calls begin */
+	VEC(int64_t) time_ns;              /* by node */
 	VEC(uint32_t) last;                /* by node: its last child; 0: none */
 	uint32_t *group_node;              /* by group */
 	uint32_t path[PROFILE_STACK_MAX + 2];
@@ -27,6 +32,7 @@ static void charter_free(struct charter **p)
 	if (!c)
 		return;
 	VEC_FREE(&c->nodes);
+	VEC_FREE(&c->time_ns);
 	VEC_FREE(&c->last);
 	free(c->group_node);
 	free(c);
@@ -38,19 +44,19 @@ static enum status no_room(const struct charter *c, enum status s)
 		c->nodes.len);
 }
 
-static enum status push(struct charter *c, const struct query_fold_node *n, uint32_t *out)
+static enum status push(
+	struct charter *c, const struct query_fold_node *n, int64_t time_ns, uint32_t *out)
 {
 	*out = (uint32_t)c->nodes.len;
 	if (c->nodes.len == c->nodes.cap) {
-		/* Twice the nodes: put_in_order() needs as much again. */
-		uint64_t bytes = (c->nodes.cap + c->nodes.cap / 2 + 8) * 2 * sizeof(*n);
+		uint64_t bytes = (c->nodes.cap + c->nodes.cap / 2 + 8) * NODE_BYTES;
 		if (bytes > c->memory_max)
 			return no_room(c, E_LIMIT);
 		enum status s = query_count(&c->t->stacks.plan, c->t->stacks.held + bytes, c->e);
 		if (s != OK)
 			return s;
 	}
-	if (!VEC_PUSH(&c->nodes, *n) || !VEC_PUSH(&c->last, 0))
+	if (!VEC_PUSH(&c->nodes, *n) || !VEC_PUSH(&c->time_ns, time_ns) || !VEC_PUSH(&c->last, 0))
 		return no_room(c, E_NOMEM);
 	return OK;
 }
@@ -61,7 +67,7 @@ static enum status find_group(struct charter *c, uint32_t group, uint32_t *out)
 	*out = c->group_node[group];
 	if (group == 0 || *out)
 		return OK;
-	enum status s = push(c, &n, out);
+	enum status s = push(c, &n, 0, out);
 	c->group_node[group] = *out;
 	return s;
 }
@@ -72,7 +78,7 @@ static bool goes_on(const struct charter *c, uint32_t node, uint32_t line, int64
 	if (c->t->lines.v[n->line].key != c->t->lines.v[line].key)
 		return false;
 	/* 128 bits: the times of samples may be any int64. */
-	__int128 gap = (__int128)time_ns - n->time_ns - n->total;
+	__int128 gap = (__int128)time_ns - c->time_ns.v[node] - n->total;
 	return gap <= c->t->stacks.period / 10;
 }
 
@@ -91,9 +97,8 @@ static enum status add_frame(
 		struct query_fold_node n = { .parent = parent,
 			.line = line,
 			.group = c->nodes.v[parent].group,
-			.inlined = t->lines.v[line].inlined,
-			.time_ns = event->time_ns };
-		enum status s = push(c, &n, at);
+			.inlined = t->lines.v[line].inlined };
+		enum status s = push(c, &n, event->time_ns, at);
 		if (s != OK)
 			return s;
 		c->last.v[parent] = *at;
@@ -159,7 +164,8 @@ static enum status put_in_order(
 	CLEANUP(free_cleanup) uint32_t *next = calloc(count, sizeof(*next));
 	CLEANUP(free_cleanup) uint32_t *to = calloc(count, sizeof(*to));
 	CLEANUP(free_cleanup) uint8_t *kept = calloc(count, 1);
-	if (!size || !next || !to || !kept || !VEC_RESERVE(&f->nodes, count))
+	if (!size || !next || !to || !kept || !VEC_RESERVE(&f->nodes, count) ||
+		!VEC_RESERVE(&f->time_ns, count))
 		return no_room(c, E_NOMEM);
 	for (size_t i = 0; i < count; i++) {
 		const struct query_fold_node *n = &c->nodes.v[i];
@@ -186,6 +192,8 @@ static enum status put_in_order(
 		next[i] = to[i] + 1;
 		f->nodes.v[to[i]] = n;
 		f->nodes.len++;
+		f->time_ns.v[to[i]] = c->time_ns.v[i];
+		f->time_ns.len++;
 	}
 	return OK;
 }
@@ -201,7 +209,7 @@ enum status query_chart_make(struct query_fold *f, const struct query_tree *t, e
 	c->t = t;
 	c->memory_max = f->memory_max;
 	c->e = e;
-	enum status s = push(c, &root, &number);
+	enum status s = push(c, &root, 0, &number);
 	if (s == OK)
 		s = add_events(c);
 	if (s != OK)

@@ -8,20 +8,25 @@
 #include "query/stacks/stacks.h"
 
 struct query_fold_node {
+	int64_t self, total;
 	uint32_t parent; /* always smaller; node 0 is the root, its own parent */
 	uint32_t line;   /* lines.v, of the first frame; QUERY_LINE_NONE: root, group of labels */
 	uint32_t group;
 	uint8_t mixed; /* QUERY_MIXED_… */
 	bool inlined;  /* the first frame */
-	int64_t self, total, total_diff;
-	int64_t time_ns; /* of a chart: when it began */
 };
 /* A tree of frames: depth first, children by descending total, of a chart by time. */
 struct query_fold {
 	VEC(struct query_fold_node) nodes;
-	int64_t trimmed;   /* what the nodes that were left out sum to */
-	size_t memory_max; /* bytes, of everything that grows in the making */
+	VEC(int64_t) total_diff; /* by node; empty: not a comparison */
+	VEC(int64_t) time_ns;    /* by node, when it began; empty: not a chart */
+	int64_t trimmed;         /* what the nodes that were left out sum to */
+	size_t memory_max;       /* bytes, of everything that grows in the making */
 };
+static inline int64_t query_fold_diff(const struct query_fold *f, size_t node)
+{
+	return f->total_diff.len ? f->total_diff.v[node] : 0;
+}
 
 /* Make a flame graph, from the root down or, if the request says so, from the leaves up; and a
  * chart. Free with query_fold_deinit(), also after a failure. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How: the fold comes depth first, rows are numbered depth by depth: the counts of nodes of each
- * depth give the first row of each. Then the columns are written one by one from the cells of each
- * frame, which are made once; a dictionary holds only the texts that its column uses.
+ * depth give the first row of each, and one pass over the nodes fills the rows, which goes on at
+ * one place in each depth. Then the columns are written one by one from the cells of each frame,
+ * which are made once; a dictionary holds only the texts that its column uses.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -24,7 +25,7 @@ struct cells {
 	uint64_t address;
 	uint32_t texts[TEXT_COUNT];
 	uint32_t line, start_line;
-	bool has_function;
+	bool is_frame, has_function, inlined;
 };
 
 struct flame {
@@ -33,19 +34,23 @@ struct flame {
 	const struct query_report_request *r;
 	struct arena *a;
 	struct arrow_writer w;
-	struct cells *cells; /* by line */
+	struct cells *cells; /* by line; the last one, all null, is of rows without a frame */
+	uint32_t line_count; /* with that one */
+	uint32_t *codes;     /* by line, for one column at a time */
 	size_t count;        /* of rows; each array below is by row */
-	uint32_t *node;      /* of the fold; only if labels, times or differences are asked for */
-	uint32_t *line;      /* lines.v, QUERY_LINE_NONE */
+	uint32_t *node;      /* of the fold; only if times or differences are asked for */
+	uint32_t *group;     /* of labels; only if these are asked for */
+	uint32_t *line;      /* number of its cells */
 	uint8_t *mixed;
 	uint32_t *child_count;
 	int64_t *total, *self;
 	uint32_t height;
 	uint32_t *depth_end; /* by depth: the row behind its last */
-	/* for one column at a time */
+	/* For one column at a time, with room for one more than rows. ints and valid lie in the
+	 * memory of the fold's nodes, which nothing needs once the rows are made. */
+	uint32_t *words;
 	int64_t *ints;
 	uint8_t *valid;
-	uint32_t *indices;
 	struct str *texts;
 	uint32_t *numbers; /* by text of the tables: its number in the column's dictionary + 1 */
 	struct map text_index; /* of labels */
@@ -74,15 +79,19 @@ static enum status make_cells(struct flame *f, struct err *e)
 {
 	const struct profile *p = &f->t->stacks.tables;
 	size_t count = f->t->lines.first[p->locations.len];
-	f->cells = ARENA_ARRAY(f->a, struct cells, count);
-	if (!f->cells)
+	f->line_count = (uint32_t)count + 1;
+	f->cells = ARENA_ARRAY(f->a, struct cells, f->line_count);
+	f->codes = ARENA_ARRAY(f->a, uint32_t, f->line_count);
+	if (!f->cells || !f->codes)
 		return err_set(e, arena_status(f->a), "%zu frames", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct query_line *line = &f->t->lines.v[i];
 		const struct profile_location *l = &p->locations.v[line->location];
 		const struct profile_mapping *m = &p->mappings.v[l->mapping];
 		struct cells *out = &f->cells[i];
-		*out = (struct cells){ .address = l->address };
+		*out = (struct cells){
+			.address = l->address, .is_frame = true, .inlined = line->inlined
+		};
 		if (l->mapping) {
 			out->texts[TEXT_MAPPING] = m->filename + 1;
 			out->texts[TEXT_BUILD_ID] = m->build_id + 1;
@@ -95,67 +104,87 @@ static enum status make_cells(struct flame *f, struct err *e)
 
 /* ---- rows ---- */
 
-/* row_of[]: by node of the fold, first its depth, then its row. The counts of nodes of each depth
- * give the first row of each. */
-static enum status number_rows(struct flame *f, uint32_t *row_of, struct err *e)
+/* depth[]: by node of the fold. The counts of nodes of each depth give the first row of each. */
+static enum status number_rows(struct flame *f, uint32_t *depth, struct err *e)
 {
 	const struct query_fold_node *v = f->fold.nodes.v;
 	for (size_t i = 1; i < f->count; i++) {
-		row_of[i] = row_of[v[i].parent] + 1;
-		f->height = MAX(f->height, row_of[i]);
+		depth[i] = depth[v[i].parent] + 1;
+		f->height = MAX(f->height, depth[i]);
 	}
 	uint32_t *begin = f->depth_end = ARENA_ARRAY(f->a, uint32_t, f->height + 2);
 	if (!begin)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	for (size_t i = 0; i < f->count; i++)
-		begin[row_of[i] + 1]++;
+		begin[depth[i] + 1]++;
 	for (size_t d = 1; d <= f->height; d++)
 		begin[d] += begin[d - 1];
-	for (size_t i = 0; i < f->count; i++)
-		row_of[i] = begin[row_of[i]]++;
 	return OK;
 }
 
 /* Children of one parent follow each other in the fold (depth first) as in the rows (depth by
- * depth), where the children of the next row come after them. */
-static void fill_rows(struct flame *f, const uint32_t *row_of)
+ * depth). The node above is the last one so far of the depth above. */
+static void fill_rows(struct flame *f, const uint32_t *depth)
 {
-	f->line[0] = QUERY_LINE_NONE;
-	for (uint32_t i = 1; i < f->count; i++) {
-		const struct query_fold_node *n = &f->fold.nodes.v[i];
-		uint32_t row = row_of[i];
-		f->line[row] = n->line;
-		f->mixed[row] = n->mixed;
-		f->total[row] = n->total;
-		f->self[row] = n->self;
-		f->child_count[row_of[n->parent]]++;
-		if (n->parent == 0)
-			f->total[0] = query_add(f->total[0], n->total);
-		if (f->node)
-			f->node[row] = i;
+	const struct query_fold_node *v = f->fold.nodes.v;
+	uint32_t *restrict next = f->depth_end; /* by depth: the next row */
+	uint32_t *restrict line = f->line, *restrict child_count = f->child_count;
+	uint32_t *restrict node = f->node, *restrict group = f->group;
+	uint8_t *restrict mixed = f->mixed;
+	int64_t *restrict total = f->total, *restrict self = f->self;
+	uint32_t none = f->line_count - 1;
+	line[0] = none;
+	next[0] = 1;
+	for (size_t i = 1, count = f->count; i < count; i++) {
+		uint32_t row = next[depth[i]]++;
+		line[row] = MIN(v[i].line, none);
+		mixed[row] = v[i].mixed;
+		total[row] = v[i].total;
+		self[row] = v[i].self;
+		child_count[next[depth[i] - 1] - 1]++;
+		if (v[i].parent == 0)
+			total[0] = query_add(total[0], v[i].total);
+		if (node)
+			node[row] = (uint32_t)i;
+		if (group)
+			group[row] = v[i].group;
 	}
 }
 
+/* The arrays of rows are cut from one piece: the system has large pages only for large pieces. */
 static bool reserve(struct flame *f)
 {
 	const struct query_stacks *s = &f->t->stacks;
-	bool nodes = f->r->label_count || f->r->chart || f->r->diff;
-	uint32_t **const columns[] = { &f->line, &f->child_count, &f->node };
-	int64_t **const numbers[] = { &f->total, &f->self, &f->ints };
-	bool good = true;
-	for (size_t i = 0; good && i < ARRAY_COUNT(columns) - !nodes; i++)
-		good = (*columns[i] = ARENA_ARRAY(f->a, uint32_t, f->count)) != NULL;
-	for (size_t i = 0; good && i < ARRAY_COUNT(numbers); i++)
-		good = (*numbers[i] = ARENA_ARRAY(f->a, int64_t, f->count)) != NULL;
+	uint32_t **columns[5] = { &f->line, &f->child_count, &f->words };
+	size_t column_count = 3, room = f->count + 1;
+	if (f->r->chart || f->r->diff)
+		columns[column_count++] = &f->node;
+	if (f->r->label_count)
+		columns[column_count++] = &f->group;
+	int64_t *at = ARENA_ARRAY(f->a, int64_t, room * (2 * 8 + column_count * 4 + 1) / 8 + 1);
+	if (!at)
+		return false;
+	f->total = at;
+	f->self = at + room;
+	uint32_t *column = (uint32_t *)(at + 2 * room);
+	for (size_t i = 0; i < column_count; i++, column += room)
+		*columns[i] = column;
+	f->mixed = (uint8_t *)column;
 	/* A dictionary holds each text once, and not more texts than there are rows. */
 	size_t texts =
 		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
-	f->mixed = ARENA_ARRAY(f->a, uint8_t, f->count);
-	f->valid = ARENA_ARRAY(f->a, uint8_t, f->count);
-	f->indices = ARENA_ARRAY(f->a, uint32_t, f->count + 1);
 	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
 	f->numbers = ARENA_ARRAY(f->a, uint32_t, s->tables.strings.len);
-	return good && f->mixed && f->valid && f->indices && f->texts && f->numbers;
+	return f->texts && f->numbers;
+}
+
+/* Fresh memory costs more than most of what is done for a column. */
+static void reuse_nodes(struct flame *f)
+{
+	size_t room = f->count + 1;
+	assert(room * (sizeof(*f->ints) + 1) <= f->fold.nodes.cap * sizeof(*f->fold.nodes.v));
+	f->ints = (int64_t *)(void *)f->fold.nodes.v;
+	f->valid = (uint8_t *)(f->ints + room);
 }
 
 static enum status make_rows(struct flame *f, struct err *e)
@@ -170,29 +199,15 @@ static enum status make_rows(struct flame *f, struct err *e)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	enum status s = make_cells(f, e);
 	if (s == OK)
-		s = number_rows(f, f->indices, e);
-	if (s == OK)
-		fill_rows(f, f->indices);
-	return s;
+		s = number_rows(f, f->words, e);
+	if (s != OK)
+		return s;
+	fill_rows(f, f->words);
+	reuse_nodes(f);
+	return OK;
 }
 
 /* ---- columns ---- */
-
-static const struct query_fold_node *node_of(const struct flame *f, size_t i)
-{
-	return &f->fold.nodes.v[f->node[i]];
-}
-
-static bool is_frame(const struct flame *f, size_t i)
-{
-	return f->line[i] != QUERY_LINE_NONE;
-}
-
-/* The frame's cells where its frames agree about a column; else NULL. */
-static const struct cells *cells_of(const struct flame *f, size_t i, unsigned mixed)
-{
-	return is_frame(f, i) && !(f->mixed[i] & mixed) ? &f->cells[f->line[i]] : NULL;
-}
 
 /* With valid[] where there may be nulls; bits 0: as narrow as possible. */
 static void put_ints(struct flame *f, struct str name, const int64_t *ints, uint8_t bits,
@@ -204,6 +219,17 @@ static void put_ints(struct flame *f, struct str name, const int64_t *ints, uint
 					  .is_signed = is_signed,
 					  .valid = nulls ? f->valid : NULL,
 					  .ints = ints });
+}
+
+/* The same of words[]. */
+static void put_words(struct flame *f, struct str name, uint8_t bits, bool is_signed, bool nulls)
+{
+	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+					  .kind = ARROW_WRITE_INT,
+					  .bits = bits,
+					  .is_signed = is_signed,
+					  .valid = nulls ? f->valid : NULL,
+					  .words = f->words });
 }
 
 static bool text_equal(const void *ctx, uint32_t value, const void *key)
@@ -223,7 +249,7 @@ static void set_text(struct flame *f, size_t i, struct str text)
 		if (!map_insert(&f->text_index, hash, at))
 			f->no_memory = true;
 	}
-	f->indices[i] = at;
+	f->words[i] = at;
 }
 
 static void begin_texts(struct flame *f)
@@ -237,45 +263,54 @@ static void put_texts(struct flame *f, struct str name)
 {
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_DICT_BINARY,
-					  .indices = f->indices,
+					  .indices = f->words,
 					  .texts = f->texts,
 					  .text_count = f->text_count,
+					  .valid = f->valid });
+}
+
+static void put_flags(struct flame *f, struct str name, bool nullable, const uint8_t *flags)
+{
+	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+					  .kind = ARROW_WRITE_BOOL,
+					  .nullable = nullable,
+					  .bools = flags,
 					  .valid = f->valid });
 }
 
 static void put_labels_only(struct flame *f)
 {
 	uint8_t *flags = (uint8_t *)f->ints;
-	for (size_t i = 0; i < f->count; i++) {
-		f->valid[i] = i > 0;
-		flags[i] = i > 0 && !is_frame(f, i);
-	}
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("labels_only"),
-					  .kind = ARROW_WRITE_BOOL,
-					  .bools = flags,
-					  .valid = f->valid });
+	uint32_t none = f->line_count - 1;
+	for (size_t i = 0; i < f->count; i++)
+		flags[i] = f->line[i] == none;
+	memset(f->valid, 1, f->count);
+	flags[0] = f->valid[0] = 0;
+	put_flags(f, STR("labels_only"), false, flags);
 }
 
+/* codes[]: bit 0 of what is inlined, bit 1 of frames. */
 static void put_inlined(struct flame *f)
 {
 	uint8_t *flags = (uint8_t *)f->ints;
+	for (uint32_t l = 0; l < f->line_count; l++)
+		f->codes[l] = f->cells[l].inlined | (uint32_t)f->cells[l].is_frame << 1;
 	for (size_t i = 0; i < f->count; i++) {
-		f->valid[i] = i == 0 || (is_frame(f, i) && !(f->mixed[i] & QUERY_MIXED_INLINED));
-		flags[i] = is_frame(f, i) && f->t->lines.v[f->line[i]].inlined;
+		uint32_t code = f->codes[f->line[i]];
+		flags[i] = code & 1;
+		f->valid[i] = code >> 1 && !(f->mixed[i] & QUERY_MIXED_INLINED);
 	}
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("inlined"),
-					  .kind = ARROW_WRITE_BOOL,
-					  .nullable = true,
-					  .bools = flags,
-					  .valid = f->valid });
+	f->valid[0] = 1;
+	put_flags(f, STR("inlined"), true, flags);
 }
 
 static void put_address(struct flame *f)
 {
 	for (size_t i = 0; i < f->count; i++) {
-		const struct cells *c = cells_of(f, i, QUERY_MIXED_ADDRESS);
-		f->valid[i] = c != NULL;
-		f->ints[i] = c ? (int64_t)c->address : 0;
+		const struct cells *c = &f->cells[f->line[i]];
+		bool valid = c->is_frame && !(f->mixed[i] & QUERY_MIXED_ADDRESS);
+		f->valid[i] = valid;
+		f->ints[i] = valid ? (int64_t)c->address : 0;
 	}
 	put_ints(f, STR("location_address"), f->ints, 64, false, true);
 }
@@ -283,31 +318,43 @@ static void put_address(struct flame *f)
 static void put_line(struct flame *f, bool start)
 {
 	unsigned mixed = start ? QUERY_MIXED_START_LINE : QUERY_MIXED_LINE;
+	for (uint32_t l = 0; l < f->line_count; l++)
+		f->codes[l] = start ? f->cells[l].start_line : f->cells[l].line;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct cells *c = cells_of(f, i, mixed);
-		f->valid[i] = c && c->has_function;
-		f->ints[i] = !f->valid[i] ? 0 : start ? c->start_line : c->line;
+		bool valid = f->cells[f->line[i]].has_function && !(f->mixed[i] & mixed);
+		f->valid[i] = valid;
+		f->words[i] = valid ? f->codes[f->line[i]] : 0;
 	}
-	put_ints(f, start ? STR("function_startline") : STR("location_line"), f->ints, 0, false,
-		true);
+	put_words(f, start ? STR("function_startline") : STR("location_line"), 0, false, true);
+}
+
+#define CODE_NULL 0u
+#define CODE_NEW UINT32_MAX /* the text's number in the dictionary is not yet known */
+
+/* The number + 1 of the line's text, which is not null. */
+static uint32_t number_text(struct flame *f, const struct cells *c, enum text which)
+{
+	uint32_t id = c->texts[which] - 1;
+	if (f->numbers[id] == 0) {
+		f->texts[f->text_count++] = profile_str(&f->t->stacks.tables, id);
+		f->numbers[id] = (uint32_t)f->text_count;
+	}
+	return f->numbers[id];
 }
 
 static void put_text(struct flame *f, struct str name, enum text which, unsigned mixed)
 {
-	const struct profile *p = &f->t->stacks.tables;
 	f->text_count = 0;
-	memset(f->numbers, 0, p->strings.len * sizeof(*f->numbers));
+	memset(f->numbers, 0, f->t->stacks.tables.strings.len * sizeof(*f->numbers));
+	for (uint32_t l = 0; l < f->line_count; l++)
+		f->codes[l] = f->cells[l].texts[which] ? CODE_NEW : CODE_NULL;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct cells *c = cells_of(f, i, mixed);
-		uint32_t id = c ? c->texts[which] : 0;
-		f->valid[i] = id != 0;
-		if (id == 0)
-			continue;
-		if (f->numbers[id - 1] == 0) {
-			f->texts[f->text_count++] = profile_str(p, id - 1);
-			f->numbers[id - 1] = (uint32_t)f->text_count;
-		}
-		f->indices[i] = f->numbers[id - 1] - 1;
+		uint32_t line = f->line[i];
+		uint32_t code = f->mixed[i] & mixed ? CODE_NULL : f->codes[line];
+		if (code == CODE_NEW)
+			code = f->codes[line] = number_text(f, &f->cells[line], which);
+		f->valid[i] = code != CODE_NULL;
+		f->words[i] = code - (code != CODE_NULL);
 	}
 	put_texts(f, name);
 }
@@ -316,7 +363,7 @@ static void put_text(struct flame *f, struct str name, enum text which, unsigned
  * together are all rows but the root, in order. */
 static void put_children(struct flame *f)
 {
-	uint32_t *offsets = f->indices;
+	uint32_t *offsets = f->words, *rows = (uint32_t *)f->ints;
 	size_t elements = 0;
 	for (size_t i = 0; i < f->count; i++) {
 		offsets[i] = (uint32_t)elements;
@@ -325,22 +372,22 @@ static void put_children(struct flame *f)
 	}
 	offsets[f->count] = (uint32_t)elements;
 	for (size_t i = 0; i < elements; i++)
-		f->ints[i] = (int64_t)i + 1;
+		rows[i] = (uint32_t)i + 1;
 	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("children"),
 					  .kind = ARROW_WRITE_LIST,
 					  .bits = 32,
-					  .ints = f->ints,
+					  .words = rows,
 					  .offsets = offsets,
 					  .valid = f->valid });
 }
 
 static void put_parent(struct flame *f)
 {
-	f->ints[0] = -1;
-	for (size_t i = 0, row = 1; i < f->count; i++)
-		for (size_t end = row + f->child_count[i]; row < end; row++)
-			f->ints[row] = (int64_t)i;
-	put_ints(f, STR("parent"), f->ints, 32, true, false);
+	f->words[0] = UINT32_MAX; /* -1 */
+	for (uint32_t i = 0, row = 1; i < f->count; i++)
+		for (uint32_t end = row + f->child_count[i]; row < end; row++)
+			f->words[row] = i;
+	put_words(f, STR("parent"), 32, true, false);
 }
 
 /* Without any row but the root, values are null. */
@@ -365,22 +412,38 @@ static void put_offset(struct flame *f)
 	put_ints(f, STR("value_offset"), f->ints, 0, false, false);
 }
 
+static void put_diff(struct flame *f, bool alone)
+{
+	if (f->r->diff) {
+		for (size_t i = 0; i < f->count; i++)
+			f->ints[i] = query_fold_diff(&f->fold, f->node[i]);
+		put_ints(f, STR("diff"), f->ints, 0, true, alone);
+		return;
+	}
+	memset(f->words, 0, f->count * sizeof(*f->words));
+	put_words(f, STR("diff"), 8, true, alone);
+}
+
+static void put_times(struct flame *f, bool alone)
+{
+	if (!f->r->chart)
+		memset(f->ints, 0, f->count * sizeof(*f->ints));
+	for (size_t i = 0; f->r->chart && i < f->count; i++)
+		f->ints[i] = f->fold.time_ns.v[f->node[i]];
+	put_ints(f, STR("timestamp"), f->ints, 64, true, alone);
+}
+
 static void put_values(struct flame *f)
 {
 	bool alone = set_alone(f);
 	put_ints(f, STR("cumulative"), f->total, alone ? 64 : 0, false, alone);
 	put_ints(f, STR("flat"), f->self, 0, false, alone);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->r->diff ? node_of(f, i)->total_diff : 0;
-	put_ints(f, STR("diff"), f->ints, 0, true, alone);
-	for (size_t i = 0; i < f->count; i++)
-		f->ints[i] = f->r->chart ? node_of(f, i)->time_ns : 0;
-	put_ints(f, STR("timestamp"), f->ints, 64, true, alone);
-	for (size_t i = 0, depth = 0; i < f->count; i++) {
-		depth += i == f->depth_end[depth];
-		f->ints[i] = (int64_t)depth;
-	}
-	put_ints(f, STR("depth"), f->ints, 0, false, alone);
+	put_diff(f, alone);
+	put_times(f, alone);
+	for (uint32_t i = 0, depth = 0; depth <= f->height; depth++)
+		for (; i < f->depth_end[depth]; i++)
+			f->words[i] = depth;
+	put_words(f, STR("depth"), 0, false, alone);
 }
 
 /* A column for each label that some row has. */
@@ -392,7 +455,7 @@ static void put_labels(struct flame *f)
 		bool any = false;
 		begin_texts(f);
 		for (size_t i = 0; i < f->count; i++) {
-			uint32_t group = node_of(f, i)->group;
+			uint32_t group = f->group[i];
 			struct str value =
 				group ? s->groups[group * f->r->label_count + k] : STR("");
 			if (value.len > 0)

@@ -346,7 +346,7 @@ static void measure(struct nest *n)
 		uint64_t meta = meta_size(n, node);
 		n->size[i] += 1 + varint_size(meta) + meta;
 		n->size[i] += number_size((uint64_t)node->total);
-		n->size[i] += number_size((uint64_t)node->total_diff);
+		n->size[i] += number_size((uint64_t)query_fold_diff(&n->fold, i));
 		n->size[node->parent] += 1 + varint_size(n->size[i]) + n->size[i];
 	}
 }
@@ -372,7 +372,7 @@ static void put_node(struct nest *n, size_t i)
 		pb_put_u64(out, 6, line_number(n, line));
 	}
 	pb_put_i64(out, 2, node->total);
-	pb_put_i64(out, 3, node->total_diff);
+	pb_put_i64(out, 3, query_fold_diff(&n->fold, i));
 }
 
 /* FlamegraphRootNode { cumulative, diff, children } */
@@ -380,12 +380,13 @@ static void put_root(struct nest *n)
 {
 	const struct query_fold_node *root = &n->fold.nodes.v[0];
 	struct buf *out = n->m.out;
-	uint64_t size = n->size[0] + number_size((uint64_t)root->total) +
-			number_size((uint64_t)root->total_diff);
+	int64_t diff = query_fold_diff(&n->fold, 0);
+	uint64_t size =
+		n->size[0] + number_size((uint64_t)root->total) + number_size((uint64_t)diff);
 	put_tag(out, 1, PB_BYTES);
 	buf_varint(out, size);
 	pb_put_i64(out, 1, root->total);
-	pb_put_i64(out, 2, root->total_diff);
+	pb_put_i64(out, 2, diff);
 	for (size_t i = 1; i < n->fold.nodes.len; i++)
 		put_node(n, i);
 }

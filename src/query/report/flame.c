@@ -70,7 +70,7 @@ static bool write_node(struct emitter *m, uint32_t i)
 	f->self[i] = n->self;
 	f->total[i] = n->total;
 	if (f->time_ns)
-		f->time_ns[i] = n->time_ns;
+		f->time_ns[i] = m->fold->time_ns.v[i];
 	if (i == 0)
 		return true;
 	if (n->line == QUERY_LINE_NONE)
