@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * For schema_check.py. Without arguments: every file as a FileDescriptorProto, each behind its
- * length (4 bytes, little endian). With "decode MESSAGE" JSON on standard input becomes bytes, with
- * "encode MESSAGE" the other way round.
+ * length (4 bytes, little endian). With "decode" JSON on standard input becomes bytes, with
+ * "encode" the other way round.
  */
 #include "schema/schema.h"
 
@@ -30,15 +30,27 @@ static int dump(struct buf *out)
 	return 0;
 }
 
-/* Pairs of length and bytes on standard input, each answered by a length and bytes; a refusal is
- * 2^32 - 1. */
-static int convert(const struct pb_desc *d, bool decodes, struct buf *out)
+enum { PIECE_MAX = 1 << 20 };
+
+/* A length and bytes; *end: nothing more comes. */
+static bool read_piece(char *out, uint32_t *len, bool *end)
 {
-	static char in[1 << 20];
+	*end = fread(len, 1, 4, stdin) != 4;
+	return *end || (*len < PIECE_MAX && fread(out, 1, *len, stdin) == *len);
+}
+
+/* On standard input pairs of a message's name and what it holds, each answered by a length and
+ * bytes; a refusal is 2^32 - 1. */
+static int convert(bool decodes, struct buf *out)
+{
+	static char name[PIECE_MAX], in[PIECE_MAX];
 	uint32_t len;
+	bool end;
 	struct err e;
-	while (fread(&len, 1, 4, stdin) == 4) {
-		if (len > sizeof(in) || fread(in, 1, len, stdin) != len)
+	while (read_piece(name, &len, &end) && !end) {
+		name[len] = 0;
+		const struct pb_desc *d = find(name);
+		if (!d || !read_piece(in, &len, &end) || end)
 			return 2;
 		CLEANUP(buf_deinit) struct buf one;
 		buf_init(&one, 16 << 20);
@@ -48,17 +60,16 @@ static int convert(const struct pb_desc *d, bool decodes, struct buf *out)
 		if (s == OK)
 			buf_str(out, buf_view(&one));
 	}
-	return 0;
+	return end ? 0 : 2;
 }
 
 int main(int argc, char **argv)
 {
 	CLEANUP(buf_deinit) struct buf out;
 	buf_init(&out, 256 << 20);
-	const struct pb_desc *d = argc == 3 ? find(argv[2]) : NULL;
-	if (argc != 1 && !d)
+	if (argc > 2)
 		return 2;
-	int code = d ? convert(d, strcmp(argv[1], "decode") == 0, &out) : dump(&out);
+	int code = argc == 2 ? convert(strcmp(argv[1], "decode") == 0, &out) : dump(&out);
 	if (code == 0 &&
 		(buf_status(&out) != OK || fwrite(out.data, 1, out.len, stdout) != out.len))
 		return 2;
