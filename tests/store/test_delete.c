@@ -341,7 +341,7 @@ static void failures_are_told(void **state)
 	int at = 1;
 	for (; failed; at += sweep_each()) {
 		char dir[64];
-		bool told[ANSWERED + 1] = { 0 };
+		uint8_t told[ANSWERED + 1] = { 0 };
 		struct fx_query f;
 		struct store_deleted d;
 		fixture_dir(dir);
