@@ -343,18 +343,31 @@ def run_together(runs):
             run.tell()
 
 
-def run_command(title, command, cwd):
-    """A test program outside meson that ends with "N passed, N failed"."""
-    print(f"{title}:", flush=True)
-    run = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-    sys.stdout.write(run.stdout + run.stderr)
-    found = PLAIN.findall(run.stdout)
-    if not found:
-        return 0, 1, 0
-    passed, failed, skipped = (int(x or 0) for x in found[-1])
-    if run.returncode and not failed:
-        failed = 1
-    return passed, failed, skipped
+class Command:
+    """A test program outside meson that ends with "N passed, N failed". It runs beside others."""
+
+    def __init__(self, title, command, cwd):
+        self.title = title
+        self.out = tempfile.TemporaryFile("w+")
+        self.child = subprocess.Popen(command, cwd=cwd, stdout=self.out, stderr=subprocess.STDOUT)
+
+    def finish(self):
+        """Waits for the end; its output and (passed, failed, skipped)."""
+        try:
+            code = self.child.wait()
+        finally:
+            self.child.kill()
+        self.out.seek(0)
+        text = self.out.read()
+        self.out.close()
+        print(f"{self.title}:\n{text}", end="", flush=True)
+        found = PLAIN.findall(text)
+        if not found:
+            return 0, 1, 0
+        passed, failed, skipped = (int(x or 0) for x in found[-1])
+        if code and not failed:
+            failed = 1
+        return passed, failed, skipped
 
 
 def run_fuzzers():
@@ -400,16 +413,18 @@ def main(arguments):
         print(" ".join(sorted(known)))
     run_alone(run, [ADDRESS, THREAD] if with_sanitizers else [], mode, folders)
     runs = [run]
+    commands = []
+    if mode != "folders":
+        commands.append(Command("checks", ["tools/check", "fast"], "."))
+    if mode in ("all", "long", "quick"):
+        commands.append(Command("page, unit tests", ["npm", "test", "--silent"], "ui"))
     if with_sanitizers:
         runs += [Run(ADDRESS, mode, folders), Run(THREAD, mode, folders)]
         run_together(runs[1:])
     for run in runs:
         results.append(run.counts)
         skipped_lines += run.skipped_lines
-    if mode != "folders":
-        results.append(run_command("checks", ["tools/check", "fast"], "."))
-    if mode in ("all", "long", "quick"):
-        results.append(run_command("page, unit tests", ["npm", "test", "--silent"], "ui"))
+    results += [command.finish() for command in commands]
     if mode == "long":
         results.append(run_fuzzers())
     for result in results:
