@@ -86,7 +86,7 @@ static void folder_deinit(struct folder *f)
 
 static enum status check_memory(struct folder *f)
 {
-	size_t bytes = f->out->nodes.cap * sizeof(*f->out->nodes.v) +
+	size_t bytes = f->out->nodes.len * sizeof(*f->out->nodes.v) +
 		       f->out->total_diff.cap * sizeof(*f->out->total_diff.v) +
 		       (f->places.cap + f->below.cap + f->hidden.cap) * sizeof(*f->places.v) +
 		       (f->groups.cap + f->runs.cap) * sizeof(*f->groups.v);
@@ -320,14 +320,6 @@ static bool push_runs(struct folder *f)
 	return true;
 }
 
-/* cut_runs() and push_runs() for one place: in a whole graph most nodes have one place below. */
-static bool push_only(struct folder *f, uint32_t parent)
-{
-	const struct place *p = f->below.v;
-	struct group g = { parent, (uint32_t)f->places.len, weight(f, p), weight_diff(f, p) };
-	return !is_kept(f, &g) || (VEC_PUSH(&f->groups, g) && VEC_PUSH(&f->places, *p));
-}
-
 /* Pushes the places below onto the stack as groups, whose parent is node `number`. */
 static enum status close_below(struct folder *f, uint32_t number)
 {
@@ -335,8 +327,7 @@ static enum status close_below(struct folder *f, uint32_t number)
 		return no_memory(f);
 	f->out->nodes.v[number].self = f->self;
 	sort_below(f);
-	bool good = f->below.len == 1 ? push_only(f, number) : cut_runs(f, number) && push_runs(f);
-	return good ? check_memory(f) : no_memory(f);
+	return cut_runs(f, number) && push_runs(f) ? check_memory(f) : no_memory(f);
 }
 
 /* Fill the node with what its frames have in common. */
@@ -363,20 +354,48 @@ static bool push_node(struct folder *f, const struct query_fold_node *n, int64_t
 	       (!f->t->total_diff || VEC_PUSH(&f->out->total_diff, total_diff));
 }
 
+/* The group becomes a node, and its places give way to the list of those below. */
+static bool open_group(struct folder *f, const struct group *g)
+{
+	struct query_fold_node n = { .parent = g->parent, .total = g->total };
+	VEC_CLEAR(&f->below);
+	f->self = 0;
+	describe(f, &n, g->first, f->places.len);
+	for (size_t i = g->first; i < f->places.len; i++)
+		if (!list_below(f, &f->places.v[i]))
+			return false;
+	f->places.len = g->first;
+	return push_node(f, &n, g->total_diff);
+}
+
+/* In a whole graph most nodes have one place below: its group takes the room of the one that was
+ * just opened. False: there are others, or none. */
+static bool next_in_chain(struct folder *f, struct group *g)
+{
+	if (f->below.len != 1 || f->hidden.len > 0)
+		return false;
+	const struct place *p = f->below.v;
+	g->parent = (uint32_t)f->out->nodes.len - 1;
+	g->total = weight(f, p);
+	g->total_diff = weight_diff(f, p);
+	f->out->nodes.v[g->parent].self = f->self;
+	if (!is_kept(f, g)) {
+		VEC_CLEAR(&f->below);
+		return false;
+	}
+	f->places.v[f->places.len++] = *p;
+	return true;
+}
+
 /* The group on top becomes a node, and its children wait on the stack in its place. */
 static enum status open_top(struct folder *f)
 {
 	struct group g = f->groups.v[--f->groups.len];
-	uint32_t number = (uint32_t)f->out->nodes.len;
-	struct query_fold_node n = { .parent = g.parent, .total = g.total };
-	VEC_CLEAR(&f->below);
-	f->self = 0;
-	describe(f, &n, g.first, f->places.len);
-	for (size_t i = g.first; i < f->places.len; i++)
-		if (!list_below(f, &f->places.v[i]))
+	do {
+		if (!open_group(f, &g))
 			return no_memory(f);
-	f->places.len = g.first;
-	return push_node(f, &n, g.total_diff) ? close_below(f, number) : no_memory(f);
+	} while (next_in_chain(f, &g));
+	return close_below(f, (uint32_t)f->out->nodes.len - 1);
 }
 
 static enum status open_all(struct folder *f)
@@ -438,11 +457,21 @@ static enum status list_begins(struct folder *f)
 	return OK;
 }
 
+/* Most stacks are a node of a graph that is hardly trimmed. Memory that is not used costs nothing,
+ * but an array of this size that grows is moved page by page. */
+static void expect_nodes(struct folder *f)
+{
+	size_t most = (size_t)f->t->count + f->t->count / 4;
+	if (f->trim != QUERY_TRIM_WHOLE || f->least <= 1)
+		(void)!VEC_RESERVE(&f->out->nodes, MIN(most, (size_t)QUERY_FLAME_NODES_MAX));
+}
+
 static enum status fold(struct folder *f)
 {
 	const struct query_tree *t = f->t;
 	struct query_fold_node root = { .line = QUERY_LINE_NONE, .total = t->sum };
 	struct place whole = { .line = QUERY_LINE_NONE };
+	expect_nodes(f);
 	enum status s = push_node(f, &root, t->sum_diff) ? OK : no_memory(f);
 	if (s == OK && f->up && t->cut && !sum_at_cuts(f))
 		s = no_memory(f);
