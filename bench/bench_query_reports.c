@@ -3,7 +3,7 @@
  * The time of each report, compared with the store's own sum: a store with 10,000,000 samples of
  * 60,000 different stacks (30 frames deep on average, from a random call graph of 4,000 functions,
  * a fifth of the locations with an inlined call) in parts, all names known. The best of seven runs,
- * one thread.
+ * with the server's pool of threads.
  *
  *     bench_query_reports TEXT     only reports whose name contains TEXT
  */

@@ -236,8 +236,9 @@ struct arrow_writer {
 	struct buf dictionaries; /* whole messages */
 	struct buf body;
 	struct buf scratch;
-	uint32_t dictionary_count;
-	enum status status; /* the first failure */
+	uint32_t first_dictionary;
+	uint32_t dictionary_count; /* the number of the next */
+	enum status status;        /* the first failure */
 };
 
 /* A stream of at most `max_bytes`. Columns come one by one, and arrow_write_end() appends the
@@ -245,7 +246,16 @@ struct arrow_writer {
  * There is no end-of-stream mark, as Parca writes none; `with_end` adds it. */
 void arrow_write_begin(
 	struct arrow_writer *w, size_t rows, enum arrow_write_codec codec, size_t max_bytes);
+/* Later columns of such a stream, for arrow_write_append(). first_dictionary: how many columns with
+ * a dictionary come before them. */
+void arrow_write_begin_part(struct arrow_writer *w, size_t rows, uint32_t first_dictionary,
+	enum arrow_write_codec codec, size_t max_bytes);
+/* A hint before the first column: about so many bytes of columns will come. */
+void arrow_write_expect(struct arrow_writer *w, size_t bytes);
 void arrow_write_metadata(struct arrow_writer *w, struct str key, struct str value);
 void arrow_write_column(struct arrow_writer *w, const struct arrow_write_column *c);
+/* Appends the columns of `part`, which another thread may have written, and frees it, also after a
+ * failure, which arrow_write_end() reports. Rows and codec are the same; it has no metadata. */
+void arrow_write_append(struct arrow_writer *w, struct arrow_writer *part);
 NODISCARD enum status arrow_write_end(
 	struct arrow_writer *w, bool with_end, struct buf *out, struct err *e);

@@ -56,6 +56,19 @@ void arrow_write_begin(
 		w->status = E_LIMIT;
 }
 
+void arrow_write_begin_part(struct arrow_writer *w, size_t rows, uint32_t first_dictionary,
+	enum arrow_write_codec codec, size_t max_bytes)
+{
+	arrow_write_begin(w, rows, codec, max_bytes);
+	w->first_dictionary = w->dictionary_count = first_dictionary;
+}
+
+void arrow_write_expect(struct arrow_writer *w, size_t bytes)
+{
+	if (!buf_reserve(&w->body, MIN(bytes, w->body.max)))
+		buf_clear(&w->body);
+}
+
 static void writer_free(struct arrow_writer *w)
 {
 	VEC_FREE(&w->fields);
@@ -368,6 +381,47 @@ void arrow_write_column(struct arrow_writer *w, const struct arrow_write_column 
 	else
 		put_buffer(w, NULL, 0);
 	put_values(w, c, &f, elements);
+}
+
+static bool append_fields(struct arrow_writer *w, const struct arrow_writer *part)
+{
+	for (size_t i = 0; i < part->fields.len; i++) {
+		struct arrow_write_field f = part->fields.v[i];
+		f.name += w->names.len;
+		if (!VEC_PUSH(&w->fields, f))
+			return false;
+	}
+	for (size_t i = 0; i < part->nodes.len; i++)
+		if (!VEC_PUSH(&w->nodes, part->nodes.v[i]))
+			return false;
+	for (size_t i = 0; i < part->spans.len; i++) {
+		struct arrow_write_span span = part->spans.v[i];
+		span.offset += w->body.len;
+		if (!VEC_PUSH(&w->spans, span))
+			return false;
+	}
+	return true;
+}
+
+void arrow_write_append(struct arrow_writer *w, struct arrow_writer *part)
+{
+	assert(part->rows == w->rows && part->codec == w->codec);
+	assert(part->fields.len == 0 || part->first_dictionary == w->dictionary_count);
+	fail(w, part->status);
+	fail(w, buf_status(&part->names));
+	fail(w, buf_status(&part->dictionaries));
+	fail(w, buf_status(&part->body));
+	if (w->fields.len + part->fields.len > ARROW_WRITE_COLUMNS_MAX)
+		fail(w, E_LIMIT);
+	if (w->status == OK && !append_fields(w, part))
+		fail(w, E_NOMEM);
+	if (w->status == OK) {
+		w->dictionary_count = MAX(w->dictionary_count, part->dictionary_count);
+		buf_str(&w->names, buf_view(&part->names));
+		buf_str(&w->dictionaries, buf_view(&part->dictionaries));
+		buf_str(&w->body, buf_view(&part->body));
+	}
+	writer_free(part);
 }
 
 /* ---- messages ---- */

@@ -6,8 +6,12 @@
 #include <unistd.h>
 
 #define ROWS 5
+/* The columns that another writer writes begin here; before them there is one dictionary. */
+#define PART_COLUMN 7
+#define PART_DICTIONARY 1
 
-static void write_all(struct arrow_writer *w)
+/* part: NULL, or a writer of its own for the later columns. */
+static void write_all(struct arrow_writer *w, struct arrow_writer *part)
 {
 	static const uint8_t valid[ROWS] = { 1, 0, 1, 1, 0 };
 	static const uint8_t flags[ROWS] = { 1, 1, 0, 1, 0 };
@@ -79,7 +83,7 @@ static void write_all(struct arrow_writer *w)
 			.offsets = offsets },
 	};
 	for (size_t i = 0; i < ARRAY_COUNT(columns); i++)
-		arrow_write_column(w, &columns[i]);
+		arrow_write_column(i < PART_COLUMN || !part ? w : part, &columns[i]);
 	arrow_write_metadata(w, STR("version"), STR("v1"));
 }
 
@@ -128,11 +132,60 @@ static void is_read_by_an_independent_reader(void **state)
 			buf_init(&out, 1 << 20);
 			arrow_write_begin(
 				&w, ROWS, codec ? ARROW_WRITE_LZ4 : ARROW_WRITE_PLAIN, 1 << 20);
-			write_all(&w);
+			write_all(&w, NULL);
 			CHECK_OK(arrow_write_end(&w, with_end, &out, &e), &e);
 			read_again(&out, text, sizeof(text));
 			CHECK_STR(str_of(text), expected);
 		}
+}
+
+static void appends_what_another_writer_wrote(void **state)
+{
+	(void)state;
+	for (int expect = 0; expect < 2; expect++) {
+		CLEANUP(buf_deinit) struct buf out, whole;
+		struct arrow_writer w, part;
+		struct err e = { 0 };
+		buf_init(&out, 1 << 20);
+		buf_init(&whole, 1 << 20);
+		arrow_write_begin(&w, ROWS, ARROW_WRITE_LZ4, 1 << 20);
+		write_all(&w, NULL);
+		CHECK_OK(arrow_write_end(&w, true, &whole, &e), &e);
+		arrow_write_begin(&w, ROWS, ARROW_WRITE_LZ4, 1 << 20);
+		arrow_write_begin_part(&part, ROWS, PART_DICTIONARY, ARROW_WRITE_LZ4, 1 << 20);
+		if (expect)
+			arrow_write_expect(&w, SIZE_MAX);
+		write_all(&w, &part);
+		arrow_write_append(&w, &part);
+		CHECK_OK(arrow_write_end(&w, true, &out, &e), &e);
+		CHECK(str_eq(buf_view(&out), buf_view(&whole)));
+	}
+}
+
+static void reports_what_failed_in_a_part(void **state)
+{
+	(void)state;
+	CLEANUP(buf_deinit) struct buf out;
+	static const int64_t ones[1000] = { 1 };
+	struct arrow_write_column c = {
+		.name = STR("n"), .kind = ARROW_WRITE_INT, .bits = 64, .ints = ones
+	};
+	struct arrow_writer w, part;
+	struct err e = { 0 };
+	buf_init(&out, 1 << 20);
+	arrow_write_begin(&w, ARRAY_COUNT(ones), ARROW_WRITE_PLAIN, 10000);
+	arrow_write_begin_part(&part, ARRAY_COUNT(ones), 0, ARROW_WRITE_PLAIN, 1000);
+	arrow_write_column(&w, &c);
+	arrow_write_column(&part, &c);
+	arrow_write_append(&w, &part);
+	CHECK(arrow_write_end(&w, false, &out, &e) == E_LIMIT && out.len == 0);
+	/* Each fits, both together do not. */
+	arrow_write_begin(&w, ARRAY_COUNT(ones), ARROW_WRITE_PLAIN, 10000);
+	arrow_write_begin_part(&part, ARRAY_COUNT(ones), 0, ARROW_WRITE_PLAIN, 10000);
+	arrow_write_column(&w, &c);
+	arrow_write_column(&part, &c);
+	arrow_write_append(&w, &part);
+	CHECK(arrow_write_end(&w, false, &out, &e) == E_LIMIT && out.len == 0);
 }
 
 static void chooses_the_least_width(void **state)
@@ -207,4 +260,5 @@ static void ends_at_the_limit(void **state)
 
 TEST_MAIN(cmocka_unit_test(is_read_by_an_independent_reader),
 	cmocka_unit_test(chooses_the_least_width), cmocka_unit_test(compresses_what_repeats),
-	cmocka_unit_test(ends_at_the_limit))
+	cmocka_unit_test(ends_at_the_limit), cmocka_unit_test(appends_what_another_writer_wrote),
+	cmocka_unit_test(reports_what_failed_in_a_part))

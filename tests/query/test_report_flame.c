@@ -12,14 +12,29 @@ static struct query_report_request request(const char *selector)
 	};
 }
 
+static void answer(const struct query_report_request *r, struct buf *out, struct query_report *info)
+{
+	const struct query_engine unnamed = { .samples = fake_engine.samples,
+		.pool = fake_engine.pool };
+	struct err e = { 0 };
+	buf_init(out, 1 << 20);
+	CHECK_OK(query_flame_arrow(&unnamed, r, out, info, &e), &e);
+}
+
+/* Two threads write the same bytes as one. */
 static struct query_report ask(const struct query_report_request *r)
 {
-	const struct query_engine unnamed = { .samples = fake_engine.samples };
 	CLEANUP(buf_deinit) struct buf out;
 	struct query_report info;
-	struct err e = { 0 };
-	buf_init(&out, 1 << 20);
-	CHECK_OK(query_flame_arrow(&unnamed, r, &out, &info, &e), &e);
+	fake_engine.pool = NULL;
+	answer(r, &out, &info);
+	for (int how = 0; how < FAKE_BESIDE_COUNT; how++) {
+		CLEANUP(buf_deinit) struct buf again;
+		struct query_report other;
+		fake_have_threads((enum fake_beside)how);
+		answer(r, &again, &other);
+		CHECK(str_eq(buf_view(&again), buf_view(&out)));
+	}
 	arrow_text(&out, text, sizeof(text));
 	return info;
 }

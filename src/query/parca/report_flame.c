@@ -3,7 +3,8 @@
  * How: the fold comes depth first, rows are numbered depth by depth: the counts of nodes of each
  * depth give the first row of each, and one pass over the nodes fills the rows, which goes on at
  * one place in each depth. Then the columns are written one by one from the cells of each frame,
- * which are made once; a dictionary holds only the texts that its column uses.
+ * which are made once; a dictionary holds only the texts that its column uses. If another thread is
+ * idle, it writes the second half of the columns at the same time.
  *
  * Parca's rules (pkg/query/flamegraph_arrow.go): a child is kept when its value is above the share
  * of its parent's, cut to a whole number in single precision; the root's value is the sum of its
@@ -15,8 +16,13 @@
 #include "query/stacks/stacks.h"
 
 #include "arrow/arrow.h"
+#include "os/os.h"
+
+#include <stdatomic.h>
 
 #define RECORD_BYTES_MAX ((size_t)1 << 30)
+#define RECORD_BYTES_PER_ROW 48 /* at most, nearly always */
+#define FIRST_HALF_DICTIONARIES 2
 
 enum text { TEXT_MAPPING, TEXT_BUILD_ID, TEXT_NAME, TEXT_SYSTEM_NAME, TEXT_FILE, TEXT_COUNT };
 
@@ -25,7 +31,26 @@ struct cells {
 	uint64_t address;
 	uint32_t texts[TEXT_COUNT];
 	uint32_t line, start_line;
-	bool is_frame, has_function, inlined;
+};
+/* What most columns ask of a frame; a byte each, for the processor's cache. */
+#define MARK_FRAME 1u
+#define MARK_FUNCTION 2u
+#define MARK_INLINED 4u
+
+/* Half of the columns, as one thread makes them. */
+struct columns {
+	const struct flame *f;
+	struct arrow_writer w;
+	/* For one column at a time, with room for one more than rows. */
+	uint32_t *words;
+	int64_t *ints;
+	uint8_t *valid;
+	uint32_t *codes; /* by line */
+	struct str *texts;
+	uint32_t *numbers; /* by text of the tables: its number in the column's dictionary + 1 */
+	struct map text_index; /* of labels */
+	size_t text_count;
+	bool no_memory;
 };
 
 struct flame {
@@ -33,10 +58,9 @@ struct flame {
 	struct query_fold fold;
 	const struct query_report_request *r;
 	struct arena *a;
-	struct arrow_writer w;
 	struct cells *cells; /* by line; the last one, all null, is of rows without a frame */
+	uint8_t *marks;      /* by line: MARK_… */
 	uint32_t line_count; /* with that one */
-	uint32_t *codes;     /* by line, for one column at a time */
 	size_t count;        /* of rows; each array below is by row */
 	uint32_t *node;      /* of the fold; only if times or differences are asked for */
 	uint32_t *group;     /* of labels; only if these are asked for */
@@ -44,18 +68,11 @@ struct flame {
 	uint8_t *mixed;
 	uint32_t *child_count;
 	int64_t *total, *self;
+	uint32_t *depth;
 	uint32_t height;
 	uint32_t *depth_end; /* by depth: the row behind its last */
-	/* For one column at a time, with room for one more than rows. ints and valid lie in the
-	 * memory of the fold's nodes, which nothing needs once the rows are made. */
-	uint32_t *words;
-	int64_t *ints;
-	uint8_t *valid;
-	struct str *texts;
-	uint32_t *numbers; /* by text of the tables: its number in the column's dictionary + 1 */
-	struct map text_index; /* of labels */
-	size_t text_count;
-	bool no_memory;
+	struct columns halves[2];
+	atomic_bool second_taken;
 };
 
 /* ---- what a frame says ---- */
@@ -71,7 +88,6 @@ static void fill_function(const struct profile *p, uint32_t number, struct cells
 	out->texts[TEXT_FILE] = fn->filename ? fn->filename + 1 : 0;
 	out->line = line->line;
 	out->start_line = fn->start_line;
-	out->has_function = true;
 }
 
 /* A mapping without a build id has "" and not null. */
@@ -81,23 +97,24 @@ static enum status make_cells(struct flame *f, struct err *e)
 	size_t count = f->t->lines.first[p->locations.len];
 	f->line_count = (uint32_t)count + 1;
 	f->cells = ARENA_ARRAY(f->a, struct cells, f->line_count);
-	f->codes = ARENA_ARRAY(f->a, uint32_t, f->line_count);
-	if (!f->cells || !f->codes)
+	f->marks = ARENA_ARRAY(f->a, uint8_t, f->line_count);
+	if (!f->cells || !f->marks)
 		return err_set(e, arena_status(f->a), "%zu frames", count);
 	for (size_t i = 0; i < count; i++) {
 		const struct query_line *line = &f->t->lines.v[i];
 		const struct profile_location *l = &p->locations.v[line->location];
 		const struct profile_mapping *m = &p->mappings.v[l->mapping];
 		struct cells *out = &f->cells[i];
-		*out = (struct cells){
-			.address = l->address, .is_frame = true, .inlined = line->inlined
-		};
+		out->address = l->address;
+		f->marks[i] = line->inlined ? MARK_FRAME | MARK_INLINED : MARK_FRAME;
 		if (l->mapping) {
 			out->texts[TEXT_MAPPING] = m->filename + 1;
 			out->texts[TEXT_BUILD_ID] = m->build_id + 1;
 		}
-		if (line->line != QUERY_LINE_NONE)
-			fill_function(p, line->line, out);
+		if (line->line == QUERY_LINE_NONE)
+			continue;
+		fill_function(p, line->line, out);
+		f->marks[i] |= MARK_FUNCTION;
 	}
 	return OK;
 }
@@ -154,8 +171,7 @@ static void fill_rows(struct flame *f, const uint32_t *depth)
 /* The arrays of rows are cut from one piece: the system has large pages only for large pieces. */
 static bool reserve(struct flame *f)
 {
-	const struct query_stacks *s = &f->t->stacks;
-	uint32_t **columns[5] = { &f->line, &f->child_count, &f->words };
+	uint32_t **columns[5] = { &f->line, &f->child_count, &f->depth };
 	size_t column_count = 3, room = f->count + 1;
 	if (f->r->chart || f->r->diff)
 		columns[column_count++] = &f->node;
@@ -170,21 +186,32 @@ static bool reserve(struct flame *f)
 	for (size_t i = 0; i < column_count; i++, column += room)
 		*columns[i] = column;
 	f->mixed = (uint8_t *)column;
-	/* A dictionary holds each text once, and not more texts than there are rows. */
-	size_t texts =
-		MAX((size_t)s->tables.strings.len, (size_t)s->group_count * f->r->label_count);
-	f->texts = ARENA_ARRAY(f->a, struct str, MIN(texts, f->count));
-	f->numbers = ARENA_ARRAY(f->a, uint32_t, s->tables.strings.len);
-	return f->texts && f->numbers;
+	return true;
 }
 
-/* Fresh memory costs more than most of what is done for a column. */
-static void reuse_nodes(struct flame *f)
+/* Nothing needs the nodes of the fold once the rows are made, and fresh memory costs more than most
+ * of what is done for a column. */
+static bool reserve_columns(struct flame *f)
 {
-	size_t room = f->count + 1;
-	assert(room * (sizeof(*f->ints) + 1) <= f->fold.nodes.cap * sizeof(*f->fold.nodes.v));
-	f->ints = (int64_t *)(void *)f->fold.nodes.v;
-	f->valid = (uint8_t *)(f->ints + room);
+	const struct query_stacks *s = &f->t->stacks;
+	size_t room = f->count + 1, strings = s->tables.strings.len;
+	/* A dictionary holds each text once, and not more texts than there are rows. */
+	size_t texts = MIN(MAX(strings, (size_t)s->group_count * f->r->label_count), f->count);
+	unsigned char *at = (unsigned char *)f->fold.nodes.v;
+	assert(2 * room * (8 + 4 + 1) <= f->fold.nodes.cap * sizeof(*f->fold.nodes.v));
+	for (size_t i = 0; i < 2; i++) {
+		struct columns *c = &f->halves[i];
+		c->f = f;
+		c->ints = (int64_t *)(void *)(at + i * room * 8);
+		c->words = (uint32_t *)(void *)(at + room * (2 * 8 + i * 4));
+		c->valid = at + room * (2 * 8 + 2 * 4 + i);
+		c->codes = ARENA_ARRAY(f->a, uint32_t, f->line_count);
+		c->texts = ARENA_ARRAY(f->a, struct str, texts);
+		c->numbers = ARENA_ARRAY(f->a, uint32_t, strings);
+		if (!c->codes || !c->texts || !c->numbers)
+			return false;
+	}
+	return true;
 }
 
 static enum status make_rows(struct flame *f, struct err *e)
@@ -199,306 +226,346 @@ static enum status make_rows(struct flame *f, struct err *e)
 		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	enum status s = make_cells(f, e);
 	if (s == OK)
-		s = number_rows(f, f->words, e);
+		s = number_rows(f, f->depth, e);
 	if (s != OK)
 		return s;
-	fill_rows(f, f->words);
-	reuse_nodes(f);
+	fill_rows(f, f->depth);
+	if (!reserve_columns(f))
+		return err_set(e, arena_status(f->a), "flame graph of %zu rows", f->count);
 	return OK;
 }
 
 /* ---- columns ---- */
 
 /* With valid[] where there may be nulls; bits 0: as narrow as possible. */
-static void put_ints(struct flame *f, struct str name, const int64_t *ints, uint8_t bits,
+static void put_ints(struct columns *c, struct str name, const int64_t *ints, uint8_t bits,
 	bool is_signed, bool nulls)
 {
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+	arrow_write_column(&c->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_INT,
 					  .bits = bits,
 					  .is_signed = is_signed,
-					  .valid = nulls ? f->valid : NULL,
+					  .valid = nulls ? c->valid : NULL,
 					  .ints = ints });
 }
 
 /* The same of words[]. */
-static void put_words(struct flame *f, struct str name, uint8_t bits, bool is_signed, bool nulls)
+static void put_words(struct columns *c, struct str name, uint8_t bits, bool is_signed, bool nulls)
 {
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+	arrow_write_column(&c->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_INT,
 					  .bits = bits,
 					  .is_signed = is_signed,
-					  .valid = nulls ? f->valid : NULL,
-					  .words = f->words });
+					  .valid = nulls ? c->valid : NULL,
+					  .words = c->words });
 }
 
 static bool text_equal(const void *ctx, uint32_t value, const void *key)
 {
-	return str_eq(((const struct flame *)ctx)->texts[value], *(const struct str *)key);
+	return str_eq(((const struct columns *)ctx)->texts[value], *(const struct str *)key);
 }
 
-static void set_text(struct flame *f, size_t i, struct str text)
+static void set_text(struct columns *c, size_t i, struct str text)
 {
 	/* Texts of the tables are interned, so equal texts have equal addresses. */
 	uint64_t hash = hash_u64((uint64_t)(uintptr_t)text.p ^ text.len);
-	uint32_t at = map_find(&f->text_index, hash, text_equal, f, &text);
-	f->valid[i] = 1;
+	uint32_t at = map_find(&c->text_index, hash, text_equal, c, &text);
+	c->valid[i] = 1;
 	if (at == MAP_NONE) {
-		at = (uint32_t)f->text_count++;
-		f->texts[at] = text;
-		if (!map_insert(&f->text_index, hash, at))
-			f->no_memory = true;
+		at = (uint32_t)c->text_count++;
+		c->texts[at] = text;
+		if (!map_insert(&c->text_index, hash, at))
+			c->no_memory = true;
 	}
-	f->words[i] = at;
+	c->words[i] = at;
 }
 
-static void begin_texts(struct flame *f)
+static void begin_texts(struct columns *c)
 {
-	map_clear(&f->text_index);
-	f->text_count = 0;
-	memset(f->valid, 0, f->count);
+	const struct flame *f = c->f;
+	map_clear(&c->text_index);
+	c->text_count = 0;
+	memset(c->valid, 0, f->count);
 }
 
-static void put_texts(struct flame *f, struct str name)
+static void put_texts(struct columns *c, struct str name)
 {
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+	arrow_write_column(&c->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_DICT_BINARY,
-					  .indices = f->words,
-					  .texts = f->texts,
-					  .text_count = f->text_count,
-					  .valid = f->valid });
+					  .indices = c->words,
+					  .texts = c->texts,
+					  .text_count = c->text_count,
+					  .valid = c->valid });
 }
 
-static void put_flags(struct flame *f, struct str name, bool nullable, const uint8_t *flags)
+static void put_flags(struct columns *c, struct str name, bool nullable, const uint8_t *flags)
 {
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = name,
+	arrow_write_column(&c->w, &(struct arrow_write_column){ .name = name,
 					  .kind = ARROW_WRITE_BOOL,
 					  .nullable = nullable,
 					  .bools = flags,
-					  .valid = f->valid });
+					  .valid = c->valid });
 }
 
-static void put_labels_only(struct flame *f)
+static void put_labels_only(struct columns *c)
 {
-	uint8_t *flags = (uint8_t *)f->ints;
+	const struct flame *f = c->f;
+	uint8_t *flags = (uint8_t *)c->ints;
 	uint32_t none = f->line_count - 1;
 	for (size_t i = 0; i < f->count; i++)
 		flags[i] = f->line[i] == none;
-	memset(f->valid, 1, f->count);
-	flags[0] = f->valid[0] = 0;
-	put_flags(f, STR("labels_only"), false, flags);
+	memset(c->valid, 1, f->count);
+	flags[0] = c->valid[0] = 0;
+	put_flags(c, STR("labels_only"), false, flags);
 }
 
-/* codes[]: bit 0 of what is inlined, bit 1 of frames. */
-static void put_inlined(struct flame *f)
+static void put_inlined(struct columns *c)
 {
-	uint8_t *flags = (uint8_t *)f->ints;
-	for (uint32_t l = 0; l < f->line_count; l++)
-		f->codes[l] = f->cells[l].inlined | (uint32_t)f->cells[l].is_frame << 1;
+	const struct flame *f = c->f;
+	uint8_t *flags = (uint8_t *)c->ints;
 	for (size_t i = 0; i < f->count; i++) {
-		uint32_t code = f->codes[f->line[i]];
-		flags[i] = code & 1;
-		f->valid[i] = code >> 1 && !(f->mixed[i] & QUERY_MIXED_INLINED);
+		uint8_t marks = f->marks[f->line[i]];
+		flags[i] = (marks & MARK_INLINED) != 0;
+		c->valid[i] = (marks & MARK_FRAME) && !(f->mixed[i] & QUERY_MIXED_INLINED);
 	}
-	f->valid[0] = 1;
-	put_flags(f, STR("inlined"), true, flags);
+	c->valid[0] = 1;
+	put_flags(c, STR("inlined"), true, flags);
 }
 
-static void put_address(struct flame *f)
+static void put_address(struct columns *c)
 {
+	const struct flame *f = c->f;
 	for (size_t i = 0; i < f->count; i++) {
-		const struct cells *c = &f->cells[f->line[i]];
-		bool valid = c->is_frame && !(f->mixed[i] & QUERY_MIXED_ADDRESS);
-		f->valid[i] = valid;
-		f->ints[i] = valid ? (int64_t)c->address : 0;
+		uint32_t line = f->line[i];
+		bool valid = (f->marks[line] & MARK_FRAME) && !(f->mixed[i] & QUERY_MIXED_ADDRESS);
+		c->valid[i] = valid;
+		c->ints[i] = valid ? (int64_t)f->cells[line].address : 0;
 	}
-	put_ints(f, STR("location_address"), f->ints, 64, false, true);
+	put_ints(c, STR("location_address"), c->ints, 64, false, true);
 }
 
-static void put_line(struct flame *f, bool start)
+static void put_line(struct columns *c, bool start)
 {
+	const struct flame *f = c->f;
 	unsigned mixed = start ? QUERY_MIXED_START_LINE : QUERY_MIXED_LINE;
 	for (uint32_t l = 0; l < f->line_count; l++)
-		f->codes[l] = start ? f->cells[l].start_line : f->cells[l].line;
+		c->codes[l] = start ? f->cells[l].start_line : f->cells[l].line;
 	for (size_t i = 0; i < f->count; i++) {
-		bool valid = f->cells[f->line[i]].has_function && !(f->mixed[i] & mixed);
-		f->valid[i] = valid;
-		f->words[i] = valid ? f->codes[f->line[i]] : 0;
+		uint32_t line = f->line[i];
+		bool valid = (f->marks[line] & MARK_FUNCTION) && !(f->mixed[i] & mixed);
+		c->valid[i] = valid;
+		c->words[i] = valid ? c->codes[line] : 0;
 	}
-	put_words(f, start ? STR("function_startline") : STR("location_line"), 0, false, true);
+	put_words(c, start ? STR("function_startline") : STR("location_line"), 0, false, true);
 }
 
 #define CODE_NULL 0u
 #define CODE_NEW UINT32_MAX /* the text's number in the dictionary is not yet known */
 
 /* The number + 1 of the line's text, which is not null. */
-static uint32_t number_text(struct flame *f, const struct cells *c, enum text which)
+static uint32_t number_text(struct columns *c, const struct cells *cells, enum text which)
 {
-	uint32_t id = c->texts[which] - 1;
-	if (f->numbers[id] == 0) {
-		f->texts[f->text_count++] = profile_str(&f->t->stacks.tables, id);
-		f->numbers[id] = (uint32_t)f->text_count;
+	const struct flame *f = c->f;
+	uint32_t id = cells->texts[which] - 1;
+	if (c->numbers[id] == 0) {
+		c->texts[c->text_count++] = profile_str(&f->t->stacks.tables, id);
+		c->numbers[id] = (uint32_t)c->text_count;
 	}
-	return f->numbers[id];
+	return c->numbers[id];
 }
 
-static void put_text(struct flame *f, struct str name, enum text which, unsigned mixed)
+static void put_text(struct columns *c, struct str name, enum text which, unsigned mixed)
 {
-	f->text_count = 0;
-	memset(f->numbers, 0, f->t->stacks.tables.strings.len * sizeof(*f->numbers));
+	const struct flame *f = c->f;
+	c->text_count = 0;
+	memset(c->numbers, 0, f->t->stacks.tables.strings.len * sizeof(*c->numbers));
 	for (uint32_t l = 0; l < f->line_count; l++)
-		f->codes[l] = f->cells[l].texts[which] ? CODE_NEW : CODE_NULL;
+		c->codes[l] = f->cells[l].texts[which] ? CODE_NEW : CODE_NULL;
 	for (size_t i = 0; i < f->count; i++) {
 		uint32_t line = f->line[i];
-		uint32_t code = f->mixed[i] & mixed ? CODE_NULL : f->codes[line];
+		uint32_t code = f->mixed[i] & mixed ? CODE_NULL : c->codes[line];
 		if (code == CODE_NEW)
-			code = f->codes[line] = number_text(f, &f->cells[line], which);
-		f->valid[i] = code != CODE_NULL;
-		f->words[i] = code - (code != CODE_NULL);
+			code = c->codes[line] = number_text(c, &f->cells[line], which);
+		c->valid[i] = code != CODE_NULL;
+		c->words[i] = code - (code != CODE_NULL);
 	}
-	put_texts(f, name);
+	put_texts(c, name);
 }
 
 /* Null for rows without children. As rows are numbered depth by depth, the lists of children
  * together are all rows but the root, in order. */
-static void put_children(struct flame *f)
+static void put_children(struct columns *c)
 {
-	uint32_t *offsets = f->words, *rows = (uint32_t *)f->ints;
+	const struct flame *f = c->f;
+	uint32_t *offsets = c->words, *rows = (uint32_t *)c->ints;
 	size_t elements = 0;
 	for (size_t i = 0; i < f->count; i++) {
 		offsets[i] = (uint32_t)elements;
-		f->valid[i] = f->child_count[i] > 0;
+		c->valid[i] = f->child_count[i] > 0;
 		elements += f->child_count[i];
 	}
 	offsets[f->count] = (uint32_t)elements;
 	for (size_t i = 0; i < elements; i++)
 		rows[i] = (uint32_t)i + 1;
-	arrow_write_column(&f->w, &(struct arrow_write_column){ .name = STR("children"),
+	arrow_write_column(&c->w, &(struct arrow_write_column){ .name = STR("children"),
 					  .kind = ARROW_WRITE_LIST,
 					  .bits = 32,
 					  .words = rows,
 					  .offsets = offsets,
-					  .valid = f->valid });
+					  .valid = c->valid });
 }
 
-static void put_parent(struct flame *f)
+static void put_parent(struct columns *c)
 {
-	f->words[0] = UINT32_MAX; /* -1 */
+	const struct flame *f = c->f;
+	c->words[0] = UINT32_MAX; /* -1 */
 	for (uint32_t i = 0, row = 1; i < f->count; i++)
 		for (uint32_t end = row + f->child_count[i]; row < end; row++)
-			f->words[row] = i;
-	put_words(f, STR("parent"), 32, true, false);
+			c->words[row] = i;
+	put_words(c, STR("parent"), 32, true, false);
 }
 
 /* Without any row but the root, values are null. */
-static bool set_alone(struct flame *f)
+static bool set_alone(struct columns *c)
 {
-	f->valid[0] = 0;
+	const struct flame *f = c->f;
+	c->valid[0] = 0;
 	return f->count == 1;
 }
 
 /* Where a row begins, as a sum of values from the left: children lie side by side from the begin of
  * their parent. */
-static void put_offset(struct flame *f)
+static void put_offset(struct columns *c)
 {
-	f->ints[0] = 0;
+	const struct flame *f = c->f;
+	c->ints[0] = 0;
 	for (size_t parent = 0, row = 1; parent < f->count; parent++) {
-		int64_t at = f->ints[parent];
+		int64_t at = c->ints[parent];
 		for (size_t end = row + f->child_count[parent]; row < end; row++) {
-			f->ints[row] = at;
+			c->ints[row] = at;
 			at = query_add(at, f->total[row]);
 		}
 	}
-	put_ints(f, STR("value_offset"), f->ints, 0, false, false);
+	put_ints(c, STR("value_offset"), c->ints, 0, false, false);
 }
 
-static void put_diff(struct flame *f, bool alone)
+static void put_diff(struct columns *c, bool alone)
 {
+	const struct flame *f = c->f;
 	if (f->r->diff) {
 		for (size_t i = 0; i < f->count; i++)
-			f->ints[i] = query_fold_diff(&f->fold, f->node[i]);
-		put_ints(f, STR("diff"), f->ints, 0, true, alone);
+			c->ints[i] = query_fold_diff(&f->fold, f->node[i]);
+		put_ints(c, STR("diff"), c->ints, 0, true, alone);
 		return;
 	}
-	memset(f->words, 0, f->count * sizeof(*f->words));
-	put_words(f, STR("diff"), 8, true, alone);
+	memset(c->words, 0, f->count * sizeof(*c->words));
+	put_words(c, STR("diff"), 8, true, alone);
 }
 
-static void put_times(struct flame *f, bool alone)
+static void put_times(struct columns *c, bool alone)
 {
+	const struct flame *f = c->f;
 	if (!f->r->chart)
-		memset(f->ints, 0, f->count * sizeof(*f->ints));
+		memset(c->ints, 0, f->count * sizeof(*c->ints));
 	for (size_t i = 0; f->r->chart && i < f->count; i++)
-		f->ints[i] = f->fold.time_ns.v[f->node[i]];
-	put_ints(f, STR("timestamp"), f->ints, 64, true, alone);
+		c->ints[i] = f->fold.time_ns.v[f->node[i]];
+	put_ints(c, STR("timestamp"), c->ints, 64, true, alone);
 }
 
-static void put_values(struct flame *f)
+static void put_values(struct columns *c)
 {
-	bool alone = set_alone(f);
-	put_ints(f, STR("cumulative"), f->total, alone ? 64 : 0, false, alone);
-	put_ints(f, STR("flat"), f->self, 0, false, alone);
-	put_diff(f, alone);
-	put_times(f, alone);
+	const struct flame *f = c->f;
+	bool alone = set_alone(c);
+	put_ints(c, STR("cumulative"), f->total, alone ? 64 : 0, false, alone);
+	put_ints(c, STR("flat"), f->self, 0, false, alone);
+	put_diff(c, alone);
+	put_times(c, alone);
 	for (uint32_t i = 0, depth = 0; depth <= f->height; depth++)
 		for (; i < f->depth_end[depth]; i++)
-			f->words[i] = depth;
-	put_words(f, STR("depth"), 0, false, alone);
+			c->words[i] = depth;
+	put_words(c, STR("depth"), 0, false, alone);
 }
 
 /* A column for each label that some row has. */
-static void put_labels(struct flame *f)
+static void put_labels(struct columns *c)
 {
+	const struct flame *f = c->f;
 	const struct query_stacks *s = &f->t->stacks;
 	for (uint32_t k = 0; k < f->r->label_count; k++) {
 		const char *name = arena_printf(f->a, "labels.%.*s", STR_ARG(f->r->labels[k]));
 		bool any = false;
-		begin_texts(f);
+		begin_texts(c);
 		for (size_t i = 0; i < f->count; i++) {
 			uint32_t group = f->group[i];
 			struct str value =
 				group ? s->groups[group * f->r->label_count + k] : STR("");
 			if (value.len > 0)
-				set_text(f, i, value);
+				set_text(c, i, value);
 			any |= value.len > 0;
 		}
 		if (name && any)
-			put_texts(f, str_of(name));
-		f->no_memory |= !name;
+			put_texts(c, str_of(name));
+		c->no_memory |= !name;
 	}
 }
 
-static enum status write_record(struct flame *f, struct buf *out, struct err *e)
+static void put_first_half(struct columns *c)
 {
-	arrow_write_begin(&f->w, f->count, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
-	put_labels_only(f);
-	put_address(f);
-	put_text(f, STR("mapping_file"), TEXT_MAPPING, QUERY_MIXED_MAPPING);
-	put_text(f, STR("mapping_build_id"), TEXT_BUILD_ID, QUERY_MIXED_BUILD_ID);
-	put_line(f, false);
-	put_inlined(f);
-	put_line(f, true);
-	put_text(f, STR("function_name"), TEXT_NAME, 0);
-	put_text(f, STR("function_system_name"), TEXT_SYSTEM_NAME, QUERY_MIXED_SYSTEM_NAME);
-	put_text(f, STR("function_file_name"), TEXT_FILE, QUERY_MIXED_FILE);
-	put_children(f);
-	put_parent(f);
-	put_values(f);
-	put_offset(f);
-	put_labels(f);
-	enum status s = arrow_write_end(&f->w, false, out, e);
-	if (s == OK && f->no_memory)
+	put_labels_only(c);
+	put_address(c);
+	put_text(c, STR("mapping_file"), TEXT_MAPPING, QUERY_MIXED_MAPPING);
+	put_text(c, STR("mapping_build_id"), TEXT_BUILD_ID, QUERY_MIXED_BUILD_ID);
+	put_line(c, false);
+	put_inlined(c);
+	put_line(c, true);
+}
+
+static void put_second_half(struct columns *c)
+{
+	put_text(c, STR("function_name"), TEXT_NAME, 0);
+	put_text(c, STR("function_system_name"), TEXT_SYSTEM_NAME, QUERY_MIXED_SYSTEM_NAME);
+	put_text(c, STR("function_file_name"), TEXT_FILE, QUERY_MIXED_FILE);
+	put_children(c);
+	put_parent(c);
+	put_values(c);
+	put_offset(c);
+	put_labels(c);
+}
+
+/* The second half is for another thread, if one is idle before the first half is done. Only the
+ * second half allocates from the arena. */
+static void put_half(void *ctx, unsigned worker)
+{
+	struct flame *f = ctx;
+	if (worker == 0)
+		put_first_half(&f->halves[0]);
+	if (!atomic_exchange(&f->second_taken, true))
+		put_second_half(&f->halves[worker]);
+}
+
+static enum status write_record(
+	struct flame *f, struct os_pool *pool, struct buf *out, struct err *e)
+{
+	struct columns *first = &f->halves[0], *second = &f->halves[1];
+	arrow_write_begin(&first->w, f->count, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
+	arrow_write_begin_part(
+		&second->w, f->count, FIRST_HALF_DICTIONARIES, ARROW_WRITE_LZ4, RECORD_BYTES_MAX);
+	arrow_write_expect(&first->w, f->count * RECORD_BYTES_PER_ROW);
+	os_pool_run(pool, 2, put_half, f);
+	arrow_write_append(&first->w, &second->w);
+	enum status s = arrow_write_end(&first->w, false, out, e);
+	if (s == OK && (first->no_memory || second->no_memory))
 		return err_set(e, E_NOMEM, "flame graph of %zu rows", f->count);
 	return s;
 }
 
-static enum status flame(struct flame *f, struct buf *out, struct err *e)
+static enum status flame(struct flame *f, struct os_pool *pool, struct buf *out, struct err *e)
 {
 	enum status s = query_fold_make(
 		&f->fold, f->t, f->r, QUERY_TRIM_ABOVE, 0, QUERY_REPORT_BYTES_MAX, e);
 	if (s == OK)
 		s = make_rows(f, e);
-	return s == OK ? write_record(f, out, e) : s;
+	return s == OK ? write_record(f, pool, out, e) : s;
 }
 
 enum status query_flame_arrow(const struct query_engine *q, const struct query_report_request *r,
@@ -511,13 +578,14 @@ enum status query_flame_arrow(const struct query_engine *q, const struct query_r
 	if (s != OK)
 		return s;
 	struct flame f = { .t = &t, .r = r, .a = &a };
-	s = flame(&f, out, e);
+	s = flame(&f, q->pool, out, e);
 	if (s == OK) {
 		query_tree_info(&t, info);
 		info->height = (int32_t)f.height + 1;
 		info->trimmed = f.fold.trimmed;
 	}
-	map_deinit(&f.text_index);
+	for (size_t i = 0; i < 2; i++)
+		map_deinit(&f.halves[i].text_index);
 	query_fold_deinit(&f.fold);
 	return s;
 }
