@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How: one walk over the tree. A function's total is the sum at its outermost frames; a count of
- * how often it is on the path tells these from recursive ones. Totals of edges between functions
- * are found the same way; most functions have one caller, so a function's last edge is tried first.
- * Afterwards the frames of each key are compared once. With a sandwich a walk begins at each stack
- * that it cuts.
+ * How: one walk over the tree. A function's total is the sum at its outermost frames; the path
+ * links the steps of each function, which tells these from recursive ones. Totals of edges between
+ * functions are found the same way; most functions have one caller, so a function's last edge is
+ * tried first. Afterwards the frames of each key are compared once. With a sandwich a walk begins
+ * at each stack that it cuts.
+ *
+ * The walk waits for memory more than it computes: what it needs at each frame lies together, a
+ * stack with one child is left with the next one above it, and edges are looked for when their
+ * slots have come.
  *
  * Inverted, the outermost frame has the own value, and callers and callees change places. With a
  * sandwich it is then a single walk, from the root to the stacks that it cuts.
@@ -13,24 +17,33 @@
 #include "query/plan/plan.h"
 #include "query/stacks/stacks.h"
 
-/* A frame on the path: remembered so that leaving it needs no search. */
+/* Edges that were met, and are not yet looked for. */
+#define MET_COUNT 16 /* a power of two */
+
+/* A frame on the path. */
 struct step {
 	uint32_t key;
-	uint32_t edge; /* QUERY_LINE_NONE: the frame has no caller */
+	uint32_t before; /* path index + 1 of the last step above with the same key; 0: none */
 };
 
-/* A stack on the way from where the walk began to where it is now. */
+/* A stack on the way from where the walk began that has more children to be visited. */
 struct level {
-	uint32_t stack;
-	uint32_t next, end; /* its children that are still to be visited */
-	uint32_t depth;     /* length of the path before it */
+	uint32_t next, end; /* these */
+	uint32_t depth;     /* length of the path with its frames */
 };
 
-/* What the walk needs to know of a key at each frame; kept together for the processor's cache. */
+/* What the walk needs of a key at each frame; kept together for the processor's cache. */
 struct seat {
-	uint32_t on_path;     /* how often it is */
+	uint32_t step;        /* its last step, path index + 1; 0: it is not on the path */
 	uint32_t last_caller; /* of last_edge; QUERY_LINE_NONE: none yet */
 	uint32_t last_edge;
+	int64_t total, self;
+};
+
+struct met {
+	uint32_t caller, callee;
+	int64_t total;
+	uint64_t hash;
 };
 
 struct walker {
@@ -38,7 +51,10 @@ struct walker {
 	struct query_key_rows *rows;
 	struct map index;   /* of edges */
 	struct seat *seats; /* by key */
+	uint32_t *keys;     /* by line; QUERY_LINE_NONE: a filter leaves the frame out */
 	uint8_t *seen;      /* by line */
+	struct met met[MET_COUNT];
+	uint64_t met_count; /* since the beginning; the last MET_COUNT wait */
 	VEC(struct step) path;
 	VEC(struct level) levels;
 	bool edges;
@@ -59,6 +75,11 @@ static void walker_deinit(struct walker *w)
 	VEC_FREE(&w->levels);
 }
 
+static uint32_t line_count(const struct query_tree *t)
+{
+	return t->lines.first[t->stacks.tables.locations.len];
+}
+
 static bool edge_equal(const void *ctx, uint32_t value, const void *key)
 {
 	const struct query_key_edge *have = &((const struct query_key_rows *)ctx)->edges.v[value];
@@ -66,28 +87,59 @@ static bool edge_equal(const void *ctx, uint32_t value, const void *key)
 	return have->caller == want->caller && have->callee == want->callee;
 }
 
-static enum status find_edge(struct walker *w, uint32_t caller, uint32_t callee, uint32_t *out)
+static enum status find_edge(struct walker *w, const struct met *m)
 {
-	struct query_key_edge edge = { .caller = caller, .callee = callee };
-	struct seat *seat = &w->seats[callee];
-	if (seat->last_caller == caller) {
-		*out = seat->last_edge;
-		return OK;
-	}
-	uint64_t hash = hash_u64((uint64_t)caller << 32 | callee);
+	struct query_key_edge edge = { .caller = m->caller, .callee = m->callee };
 	/* Mostly the first slot holds the edge, and this finds it without a call of edge_equal()
 	 * for each step. */
-	*out = map_peek(&w->index, hash);
-	if (*out == MAP_NONE || !edge_equal(w->rows, *out, &edge))
-		*out = map_find(&w->index, hash, edge_equal, w->rows, &edge);
-	if (*out == MAP_NONE) {
-		*out = (uint32_t)w->rows->edges.len;
-		if (!VEC_PUSH(&w->rows->edges, edge) || !map_insert(&w->index, hash, *out))
-			return err_set(w->e, E_NOMEM, "%u callers", *out);
+	uint32_t at = map_peek(&w->index, m->hash);
+	if (at == MAP_NONE || !edge_equal(w->rows, at, &edge))
+		at = map_find(&w->index, m->hash, edge_equal, w->rows, &edge);
+	if (at == MAP_NONE) {
+		at = (uint32_t)w->rows->edges.len;
+		if (!VEC_PUSH(&w->rows->edges, edge) || !map_insert(&w->index, m->hash, at))
+			return err_set(w->e, E_NOMEM, "%u callers", at);
 	}
-	seat->last_caller = caller;
-	seat->last_edge = *out;
+	struct query_key_edge *found = &w->rows->edges.v[at];
+	found->total = query_add(found->total, m->total);
+	w->seats[m->callee].last_caller = m->caller;
+	w->seats[m->callee].last_edge = at;
 	return OK;
+}
+
+/* Looking for an edge waits for memory, so it is done a few edges later, when its slot has come. */
+static enum status meet_edge(struct walker *w, uint32_t caller, uint32_t callee, int64_t total)
+{
+	const struct seat *seat = &w->seats[callee];
+	if (seat->last_caller == caller) {
+		struct query_key_edge *edge = &w->rows->edges.v[seat->last_edge];
+		edge->total = query_add(edge->total, total);
+		return OK;
+	}
+	struct met *m = &w->met[w->met_count % MET_COUNT];
+	enum status s = w->met_count >= MET_COUNT ? find_edge(w, m) : OK;
+	*m = (struct met){ caller, callee, total, hash_u64((uint64_t)caller << 32 | callee) };
+	map_prefetch(&w->index, m->hash);
+	w->met_count++;
+	return s;
+}
+
+static enum status find_last_edges(struct walker *w)
+{
+	enum status s = OK;
+	uint64_t first = w->met_count - MIN(w->met_count, (uint64_t)MET_COUNT);
+	for (uint64_t i = first; s == OK && i < w->met_count; i++)
+		s = find_edge(w, &w->met[i % MET_COUNT]);
+	return s;
+}
+
+/* Whether the seat's key follows `above` somewhere on the path, as it will at its end. */
+static bool is_repeated(const struct walker *w, const struct seat *seat, uint32_t above)
+{
+	for (uint32_t at = seat->step; at > 1; at = w->path.v[at - 1].before)
+		if (w->path.v[at - 2].key == above)
+			return true;
+	return false;
 }
 
 static void note_frame(struct walker *w, struct query_key_row *row, uint32_t line)
@@ -110,26 +162,29 @@ static void note_frame(struct walker *w, struct query_key_row *row, uint32_t lin
 static enum status enter_frame(struct walker *w, uint32_t stack, uint32_t line)
 {
 	const struct query_tree *t = w->t;
-	uint32_t key = t->lines.v[line].key;
-	struct query_key_row *row = &w->rows->v[key];
-	struct step step = { key, QUERY_LINE_NONE };
+	uint32_t key = w->keys[line];
+	if (key == QUERY_LINE_NONE)
+		return OK;
+	struct seat *seat = &w->seats[key];
+	enum status s = OK;
 	w->seen[line] = 1;
-	if (w->seats[key].on_path++ == 0) {
-		row->total = query_add(row->total, t->total[stack]);
-		if (t->total_diff)
+	if (seat->step == 0) {
+		seat->total = query_add(seat->total, t->total[stack]);
+		if (t->total_diff) {
+			struct query_key_row *row = &w->rows->v[key];
 			row->total_diff = query_add(row->total_diff, t->total_diff[stack]);
+		}
 	}
 	if (w->edges && w->path.len > 0) {
-		uint32_t caller = w->path.v[w->path.len - 1].key;
-		enum status s = w->up ? find_edge(w, key, caller, &step.edge)
-				      : find_edge(w, caller, key, &step.edge);
-		if (s != OK)
-			return s;
-		struct query_key_edge *edge = &w->rows->edges.v[step.edge];
-		if (edge->on_path++ == 0)
-			edge->total = query_add(edge->total, t->total[stack]);
+		uint32_t above = w->path.v[w->path.len - 1].key;
+		if (!is_repeated(w, seat, above))
+			s = meet_edge(w, w->up ? key : above, w->up ? above : key, t->total[stack]);
 	}
-	return VEC_PUSH(&w->path, step) ? OK : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
+	struct step step = { key, seat->step };
+	if (s != OK || !VEC_PUSH(&w->path, step))
+		return s != OK ? s : err_set(w->e, E_NOMEM, "a path of %zu", w->path.len);
+	seat->step = (uint32_t)w->path.len;
+	return OK;
 }
 
 /* The walk goes no deeper than this stack. */
@@ -142,59 +197,76 @@ static bool is_end(const struct walker *w, uint32_t stack)
 static enum status enter(struct walker *w, uint32_t stack, uint32_t first, uint32_t end)
 {
 	const struct query_tree *t = w->t;
-	bool last = is_end(w, stack);
 	int64_t self = t->stacks.v.v[stack].self, diff = query_stack_diff(&t->stacks, stack);
 	enum status s = OK;
-	struct level level = { stack, t->first_child[last ? stack + 1 : stack],
-		t->first_child[stack + 1], (uint32_t)w->path.len };
-	if (!VEC_PUSH(&w->levels, level))
-		return err_set(w->e, E_NOMEM, "a stack of %zu", w->levels.len);
-	if (last) {
+	if (is_end(w, stack)) {
 		end = query_tree_cut_line(t, first, end, true) + 1;
 		self = t->total[stack];
 		diff = t->total_diff ? t->total_diff[stack] : 0;
 	}
 	for (uint32_t i = first; s == OK && i < end; i++)
-		if (t->lines.v[i].kept)
-			s = enter_frame(w, stack, i);
+		s = enter_frame(w, stack, i);
 	if (s != OK || w->path.len == 0)
 		return s;
-	struct query_key_row *row = &w->rows->v[w->path.v[w->up ? 0 : w->path.len - 1].key];
-	row->self = query_add(row->self, self);
-	row->self_diff = query_add(row->self_diff, diff);
+	uint32_t key = w->path.v[w->up ? 0 : w->path.len - 1].key;
+	if (self)
+		w->seats[key].self = query_add(w->seats[key].self, self);
+	if (diff)
+		w->rows->v[key].self_diff = query_add(w->rows->v[key].self_diff, diff);
 	return OK;
 }
 
-static void leave(struct walker *w)
+static void leave(struct walker *w, uint32_t depth)
 {
-	struct level level = w->levels.v[--w->levels.len];
-	while (w->path.len > level.depth) {
+	while (w->path.len > depth) {
 		struct step step = w->path.v[--w->path.len];
-		w->seats[step.key].on_path--;
-		if (step.edge != QUERY_LINE_NONE)
-			w->rows->edges.v[step.edge].on_path--;
+		w->seats[step.key].step = step.before;
 	}
 }
 
-/* Walks without recursion: from a stack to its next child, and back to its parent after the last.
- */
+/* The next stack: a child, or one of the nearest stack above that has more. QUERY_LINE_NONE: there
+ * is none. */
+static enum status go_on(struct walker *w, uint32_t from, struct level l, uint32_t *out)
+{
+	const struct query_tree *t = w->t;
+	for (;;) {
+		if (l.next == l.end) {
+			if (w->levels.len == 0)
+				break;
+			l = w->levels.v[--w->levels.len];
+			continue;
+		}
+		uint32_t child = t->child[l.next++];
+		if (t->cut && !w->up && t->cut[child] != from)
+			continue;
+		leave(w, l.depth);
+		*out = child;
+		return l.next == l.end || VEC_PUSH(&w->levels, l)
+			       ? OK
+			       : err_set(w->e, E_NOMEM, "a stack of %zu", w->levels.len);
+	}
+	leave(w, 0);
+	*out = QUERY_LINE_NONE;
+	return OK;
+}
+
+/* Walks without recursion: from a stack to its first child, and after a stack without children to
+ * the next child of the nearest one above. */
 static enum status walk(struct walker *w, uint32_t from, uint32_t first, uint32_t end)
 {
 	const struct query_tree *t = w->t;
-	enum status s = enter(w, from, first, end);
-	while (s == OK && w->levels.len > 0) {
-		struct level *level = &w->levels.v[w->levels.len - 1];
-		if (level->next == level->end) {
-			leave(w);
-			continue;
-		}
-		uint32_t child = t->child[level->next++];
-		if (t->cut && !w->up && t->cut[child] != from)
-			continue;
-		first = query_tree_lines(t, child, &end);
-		s = enter(w, child, first, end);
+	for (uint32_t stack = from;;) {
+		enum status s = enter(w, stack, first, end);
+		struct level below = { t->first_child[stack], t->first_child[stack + 1],
+			(uint32_t)w->path.len };
+		if (is_end(w, stack))
+			below.next = below.end;
+		if (s == OK)
+			s = go_on(w, from, below, &stack);
+		if (s != OK || stack == QUERY_LINE_NONE)
+			return s;
+		first = query_tree_lines(t, stack, &end);
 	}
-	return s;
 }
 
 static enum status walk_all(struct walker *w)
@@ -242,13 +314,15 @@ static int compare_edges(const void *pa, const void *pb)
 static void put_in_order(struct walker *w)
 {
 	struct query_key_rows *r = w->rows;
-	uint32_t lines = w->t->lines.first[w->t->stacks.tables.locations.len];
-	for (uint32_t i = 0; i < lines; i++)
+	for (uint32_t i = 0; i < line_count(w->t); i++)
 		if (w->seen[i])
 			note_frame(w, &r->v[w->t->lines.v[i].key], i);
-	for (uint32_t key = 0; key < w->t->lines.key_count; key++)
+	for (uint32_t key = 0; key < w->t->lines.key_count; key++) {
+		r->v[key].total = w->seats[key].total;
+		r->v[key].self = w->seats[key].self;
 		if (r->v[key].line != QUERY_LINE_NONE)
 			r->order[r->count++] = key;
+	}
 	if (r->count > 1)
 		qsort_r(r->order, r->count, sizeof(*r->order), compare_keys, w);
 	for (uint32_t i = 0; i < r->count; i++)
@@ -267,12 +341,17 @@ enum status query_rows_make(struct query_key_rows *r, const struct query_tree *t
 	r->v = ARENA_ARRAY(a, struct query_key_row, keys);
 	r->order = ARENA_ARRAY(a, uint32_t, keys);
 	w.seats = ARENA_ARRAY(a, struct seat, keys);
-	w.seen = ARENA_ARRAY(a, uint8_t, t->lines.first[t->stacks.tables.locations.len]);
-	if (!r->v || !r->order || !w.seats || !w.seen)
+	w.keys = ARENA_ARRAY(a, uint32_t, line_count(t));
+	w.seen = ARENA_ARRAY(a, uint8_t, line_count(t));
+	if (!r->v || !r->order || !w.seats || !w.keys || !w.seen)
 		return err_set(e, arena_status(a), "table of %zu functions", keys);
 	for (size_t i = 0; i < keys; i++)
 		r->v[i].line = r->v[i].row = w.seats[i].last_caller = QUERY_LINE_NONE;
+	for (uint32_t i = 0; i < line_count(t); i++)
+		w.keys[i] = t->lines.v[i].kept ? t->lines.v[i].key : QUERY_LINE_NONE;
 	enum status s = walk_all(&w);
+	if (s == OK)
+		s = find_last_edges(&w);
 	if (s == OK)
 		put_in_order(&w);
 	else

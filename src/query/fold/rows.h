@@ -15,7 +15,6 @@ struct query_key_row {
 struct query_key_edge {
 	uint32_t caller, callee; /* keys */
 	int64_t total;
-	uint32_t on_path; /* of the walk */
 };
 struct query_key_rows {
 	struct query_key_row *v; /* by key */
