@@ -48,6 +48,18 @@ static uint64_t share_of(const struct net_exchange *x)
 	return hash64(value.p, value.len);
 }
 
+/* Many requests that come at once wake one worker after the other, and not more than needed: a
+ * worker that wakes up calls this too. The signal comes after the lock is free, which the worker
+ * takes at once. */
+static void release_and_wake(struct net_lane *l)
+{
+	bool wake = l->waiting_count > 0 && l->idle_count > 0 && !l->waking;
+	l->waking |= wake;
+	lock_release(&l->lock);
+	if (wake)
+		pthread_cond_signal(&l->changed);
+}
+
 bool net_lane_push(struct net_lane *l, struct net_exchange *x)
 {
 	x->share = share_of(x);
@@ -57,9 +69,8 @@ bool net_lane_push(struct net_lane *l, struct net_exchange *x)
 		x->lane = l;
 		TAILQ_INSERT_TAIL(&l->waiting, x, turn);
 		l->waiting_count++;
-		pthread_cond_signal(&l->changed);
 	}
-	lock_release(&l->lock);
+	release_and_wake(l);
 	return room;
 }
 
@@ -104,14 +115,18 @@ struct net_exchange *net_lane_pop(struct net_lane_worker *w)
 	lock_take(&l->lock);
 	w->busy = false;
 	struct net_exchange *x;
-	while (!(x = next_of(l)) && !l->closed)
+	while (!(x = next_of(l)) && !l->closed) {
+		l->idle_count++;
 		lock_wait(&l->changed, &l->lock);
+		l->idle_count--;
+		l->waking = false;
+	}
 	if (x) {
 		take_out(l, x);
 		w->busy = true;
 		w->share = x->share;
 	}
-	lock_release(&l->lock);
+	release_and_wake(l);
 	return x;
 }
 

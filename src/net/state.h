@@ -36,6 +36,8 @@ struct net_lane {
 	TAILQ_HEAD(, net_exchange) waiting; /* guarded by the lock, as the count */
 	size_t waiting_count;
 	uint32_t worker_count; /* set at the start */
+	uint32_t idle_count;   /* workers that wait; guarded by the lock, like those below */
+	bool waking;           /* one of them was signalled, and does not run yet */
 	bool closed;
 };
 
