@@ -406,7 +406,6 @@ static bool append_fields(struct arrow_writer *w, const struct arrow_writer *par
 void arrow_write_append(struct arrow_writer *w, struct arrow_writer *part)
 {
 	assert(part->rows == w->rows && part->codec == w->codec);
-	assert(part->fields.len == 0 || part->first_dictionary == w->dictionary_count);
 	fail(w, part->status);
 	fail(w, buf_status(&part->names));
 	fail(w, buf_status(&part->dictionaries));
@@ -416,6 +415,8 @@ void arrow_write_append(struct arrow_writer *w, struct arrow_writer *part)
 	if (w->status == OK && !append_fields(w, part))
 		fail(w, E_NOMEM);
 	if (w->status == OK) {
+		/* After a failure the columns of `w` are fewer. */
+		assert(part->fields.len == 0 || part->first_dictionary == w->dictionary_count);
 		w->dictionary_count = MAX(w->dictionary_count, part->dictionary_count);
 		buf_str(&w->names, buf_view(&part->names));
 		buf_str(&w->dictionaries, buf_view(&part->dictionaries));

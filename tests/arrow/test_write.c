@@ -170,22 +170,37 @@ static void reports_what_failed_in_a_part(void **state)
 	struct arrow_write_column c = {
 		.name = STR("n"), .kind = ARROW_WRITE_INT, .bits = 64, .ints = ones
 	};
+	static const uint32_t zeros[1000];
+	const struct str text = STR("word");
+	struct arrow_write_column words = { .name = STR("word"),
+		.kind = ARROW_WRITE_DICT_UTF8,
+		.indices = zeros,
+		.texts = &text,
+		.text_count = 1 };
 	struct arrow_writer w, part;
 	struct err e = { 0 };
 	buf_init(&out, 1 << 20);
+	/* The part is too long, both together are, the first one is: then its dictionary is
+	 * missing. */
+	static const size_t limits[][2] = { { 10000, 1000 }, { 10000, 10000 }, { 1000, 10000 } };
+	for (size_t i = 0; i < ARRAY_COUNT(limits); i++) {
+		arrow_write_begin(&w, ARRAY_COUNT(ones), ARROW_WRITE_PLAIN, limits[i][0]);
+		arrow_write_begin_part(
+			&part, ARRAY_COUNT(ones), 1, ARROW_WRITE_PLAIN, limits[i][1]);
+		arrow_write_column(&w, &c);
+		arrow_write_column(&w, &words);
+		arrow_write_column(&part, &c);
+		arrow_write_append(&w, &part);
+		CHECK(arrow_write_end(&w, false, &out, &e) == E_LIMIT && out.len == 0);
+	}
+	/* A column that cannot be written: none comes after it. */
 	arrow_write_begin(&w, ARRAY_COUNT(ones), ARROW_WRITE_PLAIN, 10000);
-	arrow_write_begin_part(&part, ARRAY_COUNT(ones), 0, ARROW_WRITE_PLAIN, 1000);
-	arrow_write_column(&w, &c);
+	arrow_write_begin_part(&part, ARRAY_COUNT(ones), 1, ARROW_WRITE_PLAIN, 10000);
+	w.status = E_NOMEM;
+	arrow_write_column(&w, &words);
 	arrow_write_column(&part, &c);
 	arrow_write_append(&w, &part);
-	CHECK(arrow_write_end(&w, false, &out, &e) == E_LIMIT && out.len == 0);
-	/* Each fits, both together do not. */
-	arrow_write_begin(&w, ARRAY_COUNT(ones), ARROW_WRITE_PLAIN, 10000);
-	arrow_write_begin_part(&part, ARRAY_COUNT(ones), 0, ARROW_WRITE_PLAIN, 10000);
-	arrow_write_column(&w, &c);
-	arrow_write_column(&part, &c);
-	arrow_write_append(&w, &part);
-	CHECK(arrow_write_end(&w, false, &out, &e) == E_LIMIT && out.len == 0);
+	CHECK(arrow_write_end(&w, false, &out, &e) == E_NOMEM && out.len == 0);
 }
 
 static void chooses_the_least_width(void **state)

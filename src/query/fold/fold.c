@@ -401,10 +401,12 @@ static enum status open_top(struct folder *f)
 static enum status open_all(struct folder *f)
 {
 	enum status s = OK;
-	for (size_t n = 0; s == OK && f->groups.len > 0; n++) {
+	for (size_t check_at = 0; s == OK && f->groups.len > 0;) {
 		s = open_top(f);
-		if (s == OK && n % STOP_CHECK_NODES == 0)
-			s = samples_stopped(&f->t->stacks.plan.store, f->e);
+		if (s != OK || f->out->nodes.len < check_at)
+			continue;
+		check_at = f->out->nodes.len + STOP_CHECK_NODES;
+		s = samples_stopped(&f->t->stacks.plan.store, f->e);
 	}
 	return s;
 }
