@@ -201,7 +201,9 @@ def compile_tests(name, tests, env):
     if sys.stdout.isatty():
         return subprocess.run(command, env=env).returncode == 0
     with open(log, "w", encoding="utf-8") as out:
-        good = subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT).returncode == 0
+        # Between sessions the kernel shares the processors first (sched_autogroup): meson gives each test one, too.
+        run = subprocess.run(command, env=env, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
+        good = run.returncode == 0
     if not good:
         print(pathlib.Path(log).read_text(encoding="utf-8", errors="replace")[-8000:])
     return good
@@ -327,15 +329,17 @@ def run_alone(run, later, mode, folders):
 
 
 def run_together(runs):
-    """Runs the tests of several builds at once, since none keeps all processors busy. The output of the first
-    is printed as it comes, that of the others at the end."""
-    ready = [run for run in runs if run.compile()]
-    processes = PROCESSES if len(ready) == 1 else PROCESSES * 3 // 4
+    """Runs the tests of several builds at once, each as soon as it is compiled, since none keeps all processors
+    busy. The output of the first is printed as it comes, that of the others at the end."""
+    processes = PROCESSES if len(runs) == 1 else PROCESSES * 3 // 4
+    ready = []
     with contextlib.ExitStack() as files:
-        logs = [None] + [files.enter_context(tempfile.TemporaryFile("w+")) for _ in ready[1:]]
-        for run, log in zip(ready, logs):
-            run.start(processes, log)
-        for run, log in zip(ready, logs):
+        for run in runs:
+            if run.compile():
+                log = files.enter_context(tempfile.TemporaryFile("w+")) if ready else None
+                run.start(processes, log)
+                ready.append((run, log))
+        for run, log in ready:
             run.finish()
             if log:
                 log.seek(0)

@@ -4,7 +4,7 @@
 //   node tests/e2e/run.mjs [--firn build/firn] [--url http://HOST:PORT] [--all]
 // --firn starts `firn up` with a store of its own on a free port, and ends it. Prints one line a
 // check, with the time it took, and "N passed, N failed, N skipped". Files of checks go side by side, each in
-// a browser context of its own (--lanes N at once: 3 over made samples, 1 over a real server, whose answers
+// a browser context of its own (--lanes N at once: 2 over made samples, 1 over a real server, whose answers
 // take most of the time); the checks of a file one after the other. --slow N makes the page N times slower and
 // types slowly: a check that fails so depends on time. --only NAME|NAME are the checks with such a part in their
 // name. Over a real server only the checks of what a server answers run, unless --all or --only asks for more:
@@ -57,14 +57,39 @@ const firn = argument("firn");
 const url = argument("url");
 const counts = { passed: 0, failed: 0, skipped: 0 };
 
+/** Checks among those of answers that are the same over any server, as keys, colours and fingers. */
+const OF_THE_PAGE = new Set([
+	"Esc closes the completions and keeps the text",
+	"dragging in the chart chooses a range, and Esc goes back",
+	"dark and light, by the system and by choice",
+	"time ranges: presets and two instants",
+	"help opens and closes from the keyboard",
+	"usable in 800, 390 and 320 pixels: nothing is wider than the window",
+	"a finger that rests on a frame opens its menu, with its figures",
+	"a link brings everything back",
+	"a chart of too many calls says so, with a way out",
+	"a source is no wider than a phone",
+	"a second range is dragged with Shift, or on the page of the comparison",
+	"a server that is gone is said on each page, with the age of what is shown",
+	"what is seen is saved as picture, table and stacks",
+	"a link has absolute times, filters and what is compared",
+	"a file that is dropped is shown, and sent nowhere",
+]);
+
+/** Whether all checks are asked for, also over a real server. */
+const ALL = !(firn || url) || only || process.argv.includes("--all");
+
 /** How many times slower the page is than this machine. */
 const SLOW = Number(argument("slow")) || 1;
 
 /** Files that are looked at at once. */
-const LANES = Number(argument("lanes")) || (firn || url ? 1 : 3);
+const LANES = Number(argument("lanes")) || (firn || url ? 1 : 2);
 
 async function one(name, run, reducedMotion) {
 	if (only && !only.split("|").some((part) => name.includes(part))) {
+		return;
+	}
+	if (!ALL && OF_THE_PAGE.has(name)) {
 		return;
 	}
 	if ((firn || url) && (mockOnly.has(name) || codeMockOnly.has(name))) {
@@ -115,8 +140,7 @@ try {
 	// what takes longest begins first
 	const ofThePage = [graphChecks, axeChecks, edgeChecks, readerChecks, filterChecks, touchChecks];
 	const ofAnswers = [pageChecks, timeChecks, codeChecks, compareChecks, pagesChecks, saveChecks, taskChecks, linkChecks];
-	const all = !(firn || url) || only || process.argv.includes("--all");
-	const next = (all ? [...ofThePage, ...ofAnswers] : ofAnswers).values();
+	const next = (ALL ? [...ofThePage, ...ofAnswers] : ofAnswers).values();
 	const lane = async () => {
 		for (const file of next) {
 			// a graph that glides is drawn many times for one look: the checks of the graph itself see it do so
