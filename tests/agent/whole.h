@@ -33,6 +33,9 @@ static inline void whole_run(struct whole *w, const char *const *args, uint32_t 
 	int pid = live_spawn(args, -1);
 	live_begin(&w->live, frequency_hz, pid);
 	w->text_id = live_publish_file(&w->live, args[0]);
+	for (int i = 1; args[i]; i++) /* a plugin, which is not mapped all the time */
+		if (args[i][0] == '/')
+			(void)live_publish_file(&w->live, args[i]);
 	live_start(&w->live);
 	whole_poll_until(&w->live, WHOLE_WARM_SAMPLES, deadline);
 	live_publish_process(&w->live, pid);
