@@ -21,22 +21,11 @@
 /* clang-format on */
 
 #include "base/err.h"
+#include "base/sanitized.h"
 #include "base/str.h"
 #include "test_main.h"
 
 #include <dirent.h>
-
-/* Built with the address or the thread sanitizer: gcc says so by a macro, clang by a feature. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TEST_SANITIZED 1
-#endif
-#endif
-#ifndef TEST_SANITIZED
-#define TEST_SANITIZED 0
-#endif
 
 /* The thread sanitizer makes each step ten times as long: what is tried one by one for its own sake
  * is tried less often there. */

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
+#include "base/sanitized.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HASH_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HASH_SANITIZED 1
-#endif
-#endif
-
-#ifndef HASH_SANITIZED
+#if !SANITIZED
 /* The hash is inlined: most keys are a few words long, and calling a library takes as long as
  * hashing them. */
 #define XXH_INLINE_ALL

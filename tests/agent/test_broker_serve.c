@@ -166,7 +166,7 @@ static void keeps_what_it_needs(void **state)
 	CHECK(set_of(s.pid, "CapPrm:") == want);
 	CHECK(set_of(s.pid, "CapBnd:") == 0);
 	CHECK(set_of(s.pid, "NoNewPrivs:") == 1);
-	CHECK(set_of(s.pid, "Seccomp:") == (TEST_SANITIZED ? 0 : 2));
+	CHECK(set_of(s.pid, "Seccomp:") == (SANITIZED ? 0 : 2));
 	hang_up(&s);
 	CHECK(waitpid(s.pid, NULL, 0) == s.pid);
 }

@@ -237,7 +237,7 @@ static void walks_a_thousand_programs_a_second(void **state)
 	CHECK(w.execs + c->notices_lost >= (uint64_t)started);
 	CHECK(w.exits + c->notices_lost >= (uint64_t)started);
 	CHECK(w.stats.kernel_bytes <= first.kernel_bytes + STORM_KERNEL_BYTES_MAX);
-	if (!TEST_SANITIZED)
+	if (!SANITIZED)
 		CHECK(resident <= first_resident + STORM_RESIDENT_BYTES_MAX);
 }
 

@@ -147,7 +147,7 @@ static void limits_hold(void **state)
 static void cuts_dwarf_at_the_limit(void **state)
 {
 	(void)state;
-	if (TEST_SANITIZED)
+	if (SANITIZED)
 		SKIP("a sanitizer's heap cannot be measured");
 	char path[96];
 	struct err e = { 0 };

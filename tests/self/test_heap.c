@@ -21,7 +21,7 @@ static void says_what_malloc_holds(void **state)
 {
 	(void)state;
 	struct profile p;
-	if (TEST_SANITIZED) {
+	if (SANITIZED) {
 		print_message("skipped: a sanitizer's malloc says nothing of itself\n");
 		skip();
 	}

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 /* Each byte; of some, where a sanitizer makes every file slow. */
-enum { STEP = TEST_SANITIZED ? 13 : 1 };
+enum { STEP = SANITIZED ? 13 : 1 };
 
 struct files {
 	char dir[64];

@@ -4,6 +4,7 @@
  * the broker is killed by one. Landlock limits the folders that the agent writes in.
  */
 #include "agent/broker/sandbox.h"
+#include "base/sanitized.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -200,7 +201,7 @@ static enum status load(scmp_filter_ctx ctx, int rc, struct err *e)
 
 enum status sandbox_enter_agent(struct err *e)
 {
-	if (SANDBOX_SANITIZED)
+	if (SANITIZED)
 		return OK;
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
 	if (!ctx)
@@ -261,7 +262,7 @@ enum status sandbox_limit_writing(const struct sandbox_dir *dirs, size_t count, 
 
 enum status sandbox_enter_broker(struct err *e)
 {
-	if (SANDBOX_SANITIZED)
+	if (SANITIZED)
 		return OK;
 	scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_KILL_PROCESS);
 	if (!ctx)

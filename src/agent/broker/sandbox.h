@@ -8,18 +8,6 @@
 
 #include "base/err.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANDBOX_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-	__has_feature(memory_sanitizer)
-#define SANDBOX_SANITIZED 1
-#endif
-#endif
-#ifndef SANDBOX_SANITIZED
-#define SANDBOX_SANITIZED 0
-#endif
-
 /* Applies to all present and future threads of the process. Calls that only an intruder would use
  * (exec, ptrace, mount, modules, …) end the process. Any other call that is not on the list fails
  * as "not implemented", so that libraries fall back to one that is. */

@@ -4,6 +4,7 @@
  * the whole table that the child wrote, and renames it into place. posix_spawn, not fork: the
  * parent has threads.
  */
+#include "base/sanitized.h"
 #include "debuginfo/symtab/child.h"
 #include "debuginfo/symtab/table.h"
 
@@ -172,7 +173,7 @@ static enum status judge(int status, const char *sentence, struct err *e)
 {
 	if (WIFEXITED(status)) {
 		int code = WEXITSTATUS(status);
-		if (code == OK && DEBUGINFO_SANITIZED && sentence[0])
+		if (code == OK && SANITIZED && sentence[0])
 			return err_set(e, E_CORRUPT, "a sanitizer spoke: %s", sentence);
 		if (code == OK)
 			return OK;

@@ -12,6 +12,7 @@
  * its listing.
  */
 #include "debuginfo/symtab/child.h"
+#include "base/sanitized.h"
 #include "debuginfo/symtab/readers.h"
 #include "debuginfo/symtab/symtab.h"
 
@@ -60,8 +61,7 @@ static enum status set_limits(const struct child *c, struct err *e)
 			memory += (uint64_t)st.st_size; /* mapped */
 	}
 	enum status s = limit(RLIMIT_CORE, 0, e);
-	if (s == OK &&
-		!DEBUGINFO_SANITIZED) /* a sanitizer's shadow is terabytes of address space */
+	if (s == OK && !SANITIZED) /* a sanitizer's shadow is terabytes of address space */
 		s = limit(RLIMIT_AS, memory, e);
 	if (s == OK)
 		s = limit(RLIMIT_CPU, c->limits.cpu_seconds, e);
@@ -80,7 +80,7 @@ static const int allowed[] = {
 	SCMP_SYS(futex), SCMP_SYS(getrandom), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday),
 	SCMP_SYS(sched_yield), SCMP_SYS(restart_syscall), SCMP_SYS(rt_sigreturn),
 	SCMP_SYS(sysinfo), SCMP_SYS(exit), SCMP_SYS(exit_group),
-#if DEBUGINFO_SANITIZED
+#if SANITIZED
 	/* for the reports of sanitizers */
 	SCMP_SYS(sigaltstack), SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask), SCMP_SYS(gettid),
 	SCMP_SYS(getpid), SCMP_SYS(prctl), SCMP_SYS(getrlimit), SCMP_SYS(prlimit64), SCMP_SYS(tgkill),

@@ -6,19 +6,6 @@
 
 #include <stdbool.h>
 
-/* 1: built with a sanitizer, which needs address space, and system calls for its reports. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define DEBUGINFO_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-	__has_feature(memory_sanitizer)
-#define DEBUGINFO_SANITIZED 1
-#endif
-#endif
-#ifndef DEBUGINFO_SANITIZED
-#define DEBUGINFO_SANITIZED 0
-#endif
-
 /* Further descriptors of the child; 0 is the ELF file, 1 the table, 2 the sentence of an error. */
 #define DEBUGINFO_CHILD_DEBUG_FD 3
 #define DEBUGINFO_CHILD_ALT_FD 4
