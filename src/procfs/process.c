@@ -60,6 +60,13 @@ enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e)
 	return s == OK ? OK : err_prefix(e, s, "%s", path);
 }
 
+bool procfs_exists(int pid)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e)
 {
 	struct str line;

@@ -63,6 +63,9 @@ struct procfs_stat {
 NODISCARD enum status procfs_stat_parse(struct str text, struct procfs_stat *out, struct err *e);
 NODISCARD enum status procfs_stat(int pid, struct procfs_stat *out, struct err *e);
 
+/* False: it is gone. This waits for no lock. */
+bool procfs_exists(int pid);
+
 /* The process' pid in its own namespace: the last number of NSpid in /proc/PID/status. */
 NODISCARD enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e);
 NODISCARD enum status procfs_inner_pid(int pid, int *out, struct err *e);

@@ -19,7 +19,7 @@
 struct request {
 	struct procread_wish wish;
 	struct procread_answer *answer;
-	uint32_t user; /* of the process, once it is read */
+	uint32_t user; /* of the process; read when it matters */
 	bool is_answered;
 	bool is_given_up; /* the thread that answers it frees it */
 };
@@ -118,15 +118,6 @@ static void destroy(struct procread *p)
 	free(p);
 }
 
-/* The user has not as many processes that do not answer as it may have. */
-static bool may_read(const struct procread *p, const struct request *asked)
-{
-	uint32_t late = 0;
-	for (uint32_t i = 0; i < p->late; i++)
-		late += p->given_up[i] != asked && p->given_up[i]->user == asked->user;
-	return late < PROCREAD_USER_THREADS_MAX;
-}
-
 static void remove_late(struct procread *p, const struct request *q)
 {
 	uint32_t at = 0;
@@ -139,18 +130,9 @@ static void remove_late(struct procread *p, const struct request *q)
 static void answer_one(struct procread *p)
 {
 	struct request *q = STEAL_PTR(p->request);
-	struct procread_answer *answer = NULL;
-	uint32_t user = 0;
 	p->busy++;
 	lock_release(&p->lock);
-	/* This file waits for no lock. Of a process that is gone the rest says so, too. */
-	bool is_there = procfs_user(q->wish.pid, &user, NULL) == OK;
-	lock_take(&p->lock);
-	q->user = user;
-	bool may = !is_there || may_read(p, q);
-	lock_release(&p->lock);
-	if (may)
-		answer = read_process(&q->wish, &p->variables);
+	struct procread_answer *answer = read_process(&q->wish, &p->variables);
 	lock_take(&p->lock);
 	p->busy--;
 	q->answer = answer;
@@ -195,6 +177,24 @@ static bool has_thread(struct procread *p)
 
 /* ---- requests ---- */
 
+/* /proc/PID/status waits for no lock. */
+static void read_user(struct request *q)
+{
+	if (procfs_user(q->wish.pid, &q->user, NULL) != OK)
+		q->user = 0; /* it is gone, and the rest says so, too */
+}
+
+/* The user has not as many processes that do not answer as it may have. */
+static bool may_ask(struct procread *p, struct request *asked)
+{
+	uint32_t late = 0;
+	if (p->late)
+		read_user(asked);
+	for (uint32_t i = 0; i < p->late; i++)
+		late += p->given_up[i]->user == asked->user;
+	return late < PROCREAD_USER_THREADS_MAX;
+}
+
 /* `lock` is held. */
 static bool wait_for(struct procread *p, const struct request *q, int64_t deadline_ns)
 {
@@ -211,6 +211,7 @@ static void give_up(struct procread *p, struct request *q)
 		p->request = NULL;
 		request_free(q);
 	} else {
+		read_user(q);
 		q->is_given_up = true;
 		p->given_up[p->late++] = q;
 	}
@@ -229,7 +230,7 @@ static int64_t patience_now(struct procread *p)
 	return p->late || p->vain_ns ? PROCREAD_IMPATIENCE_NS : p->patience_ns;
 }
 
-struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
+static struct procread_answer *ask(struct procread *p, const struct procread_wish *wish)
 {
 	struct request *q = calloc(1, sizeof(*q));
 	struct procread_answer *answer = NULL;
@@ -238,7 +239,7 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 	q->wish = *wish;
 	lock_take(&p->lock);
 	int64_t patience = patience_now(p);
-	bool is_asked = patience && has_thread(p);
+	bool is_asked = patience && may_ask(p, q) && has_thread(p);
 	if (is_asked) {
 		p->request = q;
 		pthread_cond_signal(&p->asked);
@@ -252,6 +253,14 @@ struct procread_answer *procread_ask(struct procread *p, const struct procread_w
 	}
 	lock_release(&p->lock);
 	return answer;
+}
+
+struct procread_answer *procread_ask(struct procread *p, const struct procread_wish *wish)
+{
+	/* Of the programs that a host starts most live for milliseconds; a thread costs more. */
+	if (!procfs_exists(wish->pid))
+		return calloc(1, sizeof(struct procread_answer));
+	return ask(p, wish);
 }
 
 /* ---- life ---- */
