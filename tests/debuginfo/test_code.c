@@ -8,6 +8,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static int load(void **state)
+{
+	(void)state;
+	struct err e;
+	CHECK_OK(debuginfo_code_load(&e), &e);
+	return 0;
+}
+
 static void writes_a_line_for_each(void **state)
 {
 	(void)state;
@@ -57,4 +65,5 @@ static void refuses_what_is_no_piece(void **state)
 	close(in);
 }
 
-TEST_MAIN(cmocka_unit_test(writes_a_line_for_each), cmocka_unit_test(refuses_what_is_no_piece))
+TEST_MAIN(cmocka_unit_test_setup(writes_a_line_for_each, load),
+	cmocka_unit_test(refuses_what_is_no_piece))

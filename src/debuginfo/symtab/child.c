@@ -201,7 +201,9 @@ static enum status read_all(const struct child *c, struct debuginfo_builder *b, 
 
 static enum status run(const struct child *c, struct err *e)
 {
-	enum status s = enter_sandbox(c, e);
+	enum status s = is_there(c, DEBUGINFO_CHILD_CODE) ? debuginfo_code_load(e) : OK;
+	if (s == OK)
+		s = enter_sandbox(c, e);
 	if (s != OK)
 		return s;
 	if (is_there(c, DEBUGINFO_CHILD_CODE))

@@ -4,29 +4,97 @@
  * Input: u64 address, u32 machine, u32 zero, the bytes. Output: a line "ADDRESS SIZE TEXT\n" for
  * each instruction, numbers in hex; the parent checks that addresses follow each other within the
  * piece.
+ *
+ * Linked, the library would cost each process of firn 3 MB that no other shares, since the loader
+ * writes addresses into its tables; the child alone loads it.
  */
 #include "debuginfo/symtab/child.h"
 
 #include "base/reader.h"
 
 #include <capstone/capstone.h>
+#include <dlfcn.h>
 #include <elf.h>
 #include <inttypes.h>
 
 #define HEAD_BYTES DEBUGINFO_CODE_HEAD_BYTES
 #define LISTING_BYTES_MAX ((uint64_t)64 << 20)
 
+/* ---- the library ---- */
+
+/* clang-format off */
+#define CODE_FUNCTIONS(X)                                                                          \
+	X(open) X(option) X(malloc) X(disasm_iter) X(free) X(close) X(strerror)
+/* clang-format on */
+
+static struct {
+#define CODE_FIELD(name) __typeof__(cs_##name) *name;
+	CODE_FUNCTIONS(CODE_FIELD)
+#undef CODE_FIELD
+} cs;
+
+/* Of both versions the numbers of machines and options are the same, and of cs_insn all before its
+ * bytes; the mnemonic and the operands follow them. */
+static const struct {
+	const char *file;
+	size_t insn_bytes; /* length of cs_insn.bytes */
+} libraries[] = { { "libcapstone.so.5", 24 }, { "libcapstone.so.4", 16 } };
+static size_t mnemonic_at;
+
+static_assert(CS_API_MAJOR == 4 || CS_API_MAJOR == 5, "another layout of cs_insn");
+static_assert(sizeof(((cs_insn *)0)->bytes) == (CS_API_MAJOR == 5 ? 24 : 16), "cs_insn.bytes");
+
+static void *open_library(struct err *e)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(libraries); i++) {
+		void *library = dlopen(libraries[i].file, RTLD_NOW | RTLD_LOCAL);
+		mnemonic_at = offsetof(cs_insn, bytes) + libraries[i].insn_bytes;
+		if (library)
+			return library;
+	}
+	err_set(e, E_UNSUPPORTED,
+		"instructions need libcapstone (package libcapstone4 or libcapstone5): %s",
+		dlerror());
+	return NULL;
+}
+
+enum status debuginfo_code_load(struct err *e)
+{
+	static const char *const names[] = {
+#define CODE_NAME(name) "cs_" #name,
+		CODE_FUNCTIONS(CODE_NAME)
+#undef CODE_NAME
+	};
+	void *const places[] = {
+#define CODE_PLACE(name) &cs.name,
+		CODE_FUNCTIONS(CODE_PLACE)
+#undef CODE_PLACE
+	};
+	void *library = open_library(e);
+	if (!library)
+		return E_UNSUPPORTED;
+	for (size_t i = 0; i < ARRAY_COUNT(names); i++) {
+		void *found = dlsym(library, names[i]);
+		if (!found)
+			return err_set(e, E_UNSUPPORTED, "libcapstone has no %s", names[i]);
+		memcpy(places[i], &found, sizeof(found));
+	}
+	return OK;
+}
+
+/* ---- the listing ---- */
+
 static enum status open_machine(uint32_t machine, csh *out, struct err *e)
 {
 	cs_err rc = CS_ERR_ARCH;
 	if (machine == EM_X86_64)
-		rc = cs_open(CS_ARCH_X86, CS_MODE_64, out);
+		rc = cs.open(CS_ARCH_X86, CS_MODE_64, out);
 	else if (machine == EM_AARCH64)
-		rc = cs_open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, out);
+		rc = cs.open(CS_ARCH_ARM64, CS_MODE_LITTLE_ENDIAN, out);
 	if (rc != CS_ERR_OK)
 		return err_set(e, E_UNSUPPORTED, "instructions of machine %u: %s", machine,
-			cs_strerror(rc));
-	cs_option(*out, CS_OPT_SKIPDATA, CS_OPT_ON);
+			cs.strerror(rc));
+	cs.option(*out, CS_OPT_SKIPDATA, CS_OPT_ON);
 	return OK;
 }
 
@@ -54,14 +122,16 @@ enum status debuginfo_list_code(int fd, int out_fd, struct err *e)
 		return s;
 	const uint8_t *at = piece.data + HEAD_BYTES;
 	size_t left = piece.len - HEAD_BYTES;
-	cs_insn *insn = cs_malloc(handle);
-	while (insn && cs_disasm_iter(handle, &at, &left, &address, insn))
-		buf_printf(&listing, "%" PRIx64 " %x %s%s%s\n", insn->address, insn->size,
-			insn->mnemonic, insn->op_str[0] ? " " : "", insn->op_str);
+	cs_insn *insn = cs.malloc(handle);
+	const char *mnemonic = (const char *)insn + mnemonic_at;
+	const char *operands = mnemonic + CS_MNEMONIC_SIZE;
+	while (insn && cs.disasm_iter(handle, &at, &left, &address, insn))
+		buf_printf(&listing, "%" PRIx64 " %x %s%s%s\n", insn->address, insn->size, mnemonic,
+			operands[0] ? " " : "", operands);
 	bool has_insn = insn != NULL;
 	if (has_insn)
-		cs_free(insn, 1);
-	cs_close(&handle);
+		cs.free(insn, 1);
+	cs.close(&handle);
 	if (!has_insn)
 		return err_set(e, E_NOMEM, "an instruction");
 	if (buf_status(&listing) != OK)
