@@ -29,11 +29,31 @@ static bool take(void *ctx, const struct procfs_map *m)
 	return true;
 }
 
-static uint64_t *place_of(
-	struct code_files_memory *known, const struct file_key *key, uint64_t *out_hash)
+static uint64_t hash_of(const struct file_key *key)
 {
-	*out_hash = hash_u64(key->inode ^ hash_u64(key->dev)) | 1;
-	return &known->none[*out_hash / 2 % CODE_FILES_NONE];
+	return hash_u64(key->inode ^ hash_u64(key->dev)) | 1;
+}
+
+static uint64_t *set_of(struct code_files_memory *known, uint64_t hash)
+{
+	return known->none[hash / 2 % CODE_FILES_NONE_SETS];
+}
+
+static bool has_none(struct code_files_memory *known, uint64_t hash)
+{
+	const uint64_t *set = set_of(known, hash);
+	bool found = false;
+	for (size_t i = 0; i < CODE_FILES_NONE_WAYS; i++)
+		found |= set[i] == hash;
+	return found;
+}
+
+/* The one remembered first of its set is forgotten. */
+static void remember_none(struct code_files_memory *known, uint64_t hash)
+{
+	uint64_t *set = set_of(known, hash);
+	memmove(set + 1, set, (CODE_FILES_NONE_WAYS - 1) * sizeof(*set));
+	set[0] = hash;
 }
 
 /* *out plus an address in the file is the address in memory. A page of the file may belong to two
@@ -79,8 +99,8 @@ static uint32_t ask_files(struct code_files_memory *known, int pid, const struct
 	uint32_t opened = 0, found = 0;
 	int64_t begun = clock_monotonic_ns();
 	for (uint32_t i = 0; i < r->count && found < r->asked->most; i++) {
-		uint64_t hash, *none = place_of(known, &r->files[i].key, &hash);
-		if (*none == hash)
+		uint64_t hash = hash_of(&r->files[i].key);
+		if (has_none(known, hash))
 			continue;
 		bool is_late = opened && clock_monotonic_ns() - begun > CODE_FILES_FIND_NS;
 		if (is_late || opened++ == CODE_FILES_OPEN_MAX)
@@ -88,7 +108,7 @@ static uint32_t ask_files(struct code_files_memory *known, int pid, const struct
 		enum has has = ask_file(pid, &r->files[i], r->asked);
 		found += has == HAS_IT;
 		if (has == HAS_NONE)
-			*none = hash;
+			remember_none(known, hash);
 	}
 	return found;
 }

@@ -17,12 +17,13 @@
 #define CODE_FILES_OPEN_MAX 64
 /* No file is opened after so long; the rest is opened when the process is looked at again. */
 #define CODE_FILES_FIND_NS (50 * NS_PER_MS)
-/* Files that are remembered to have none: a power of two. */
-#define CODE_FILES_NONE 1024
+/* Files that are remembered to have none, in sets by their hash. */
+#define CODE_FILES_NONE_SETS 256
+#define CODE_FILES_NONE_WAYS 4
 
 /* All 0 at the start. */
 struct code_files_memory {
-	uint64_t none[CODE_FILES_NONE]; /* hashes of their keys */
+	uint64_t none[CODE_FILES_NONE_SETS][CODE_FILES_NONE_WAYS]; /* hashes of their keys */
 };
 
 /* Each mapping, before a file is opened; may be NULL. */
