@@ -133,44 +133,50 @@ static __always_inline void mappings_begin(
 	}
 }
 
-/* Index of the mapping of `address` in the walk's cache; below 0: it is not there. */
-static __always_inline int mapping_cached(struct walk *w, __u64 address)
+/* The mapping that was found last. Its number is read from memory, so that the verifier does not
+ * know it: it would verify all that follows once for each of the eight. */
+static __always_inline const struct mapping *mapping_last(const struct walk *w)
 {
-	__u32 i = w->mapping_last & (MAPPING_CACHE_SIZE - 1);
-	if (address < w->mappings[i].start || address >= w->mappings[i].end) {
-		for (i = 0; i < MAPPING_CACHE_SIZE; i++) {
-			if (address >= w->mappings[i].start && address < w->mappings[i].end)
-				break;
-		}
-		if (i == MAPPING_CACHE_SIZE)
-			return -1;
-		w->mapping_last = i;
-	}
-	struct mapping *m = &w->mappings[i & (MAPPING_CACHE_SIZE - 1)];
-	if (m->sample == w->sample || mapping_renew(w, m))
-		return (int)i;
-	m->start = 0;
-	m->end = 0;
-	return -1;
+	__u32 last = *(const volatile __u32 *)&w->mapping_last;
+	const struct mapping *m = &w->mappings[last & (MAPPING_CACHE_SIZE - 1)];
+	asm volatile("" : "+r"(m)); /* or the compiler computes it for each use */
+	return m;
 }
 
-/* Index of the executable mapping of `address` in the walk's cache; below 0: there is none. */
+static __always_inline int mapping_find_cached(struct walk *w, __u64 address)
+{
+	__u32 i;
+	for (i = 0; i < MAPPING_CACHE_SIZE; i++) {
+		if (address >= w->mappings[i].start && address < w->mappings[i].end)
+			break;
+	}
+	if (i == MAPPING_CACHE_SIZE)
+		return 0;
+	w->mapping_last = i;
+	struct mapping *m = &w->mappings[i & (MAPPING_CACHE_SIZE - 1)];
+	if (m->sample == w->sample || mapping_renew(w, m))
+		return 1;
+	m->start = 0;
+	m->end = 0;
+	return 0;
+}
+
+/* Makes the executable mapping of `address` the last one. 0: there is none. */
 static __always_inline int mapping_find(struct walk *w, __u64 address)
 {
-	int found = mapping_cached(w, address);
-	if (found >= 0)
-		return found;
+	if (mapping_find_cached(w, address))
+		return 1;
 	struct vma_search *s = vma_search_at(VMA_SEARCH_SAMPLE);
 	struct bpf_counters *c = counters_here();
 	if (!s || !c)
-		return -1;
+		return 0;
 	c->vma_walks++;
 	s->mm = w->mm;
 	if (!vma_find(VMA_SEARCH_SAMPLE, address))
-		return -1;
+		return 0;
 	const struct vm_area_struct *vma = (const struct vm_area_struct *)s->vma;
 	if (!(VMA_READ(s, vma, vm_flags) & KERNEL_VM_EXEC))
-		return -1;
+		return 0;
 	__u32 index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
 	struct mapping *m = &w->mappings[index];
 	__builtin_memset(m, 0, sizeof(*m));
@@ -179,5 +185,14 @@ static __always_inline int mapping_find(struct walk *w, __u64 address)
 	m->sample = w->sample;
 	mapping_bind(w, s, m);
 	w->mapping_last = index;
-	return (int)index;
+	return 1;
+}
+
+/* The executable mapping of `address`; NULL: there is none. */
+static __always_inline const struct mapping *mapping_at(struct walk *w, __u64 address)
+{
+	const struct mapping *m = mapping_last(w);
+	if (address >= m->start && address < m->end && m->sample == w->sample)
+		return m;
+	return mapping_find(w, address) ? mapping_last(w) : NULL;
 }

@@ -230,10 +230,9 @@ __noinline int php_enter_loop(__u32 zero)
 	__u64 from = 0;
 	if (!record) {
 		const struct mm_struct *mm = (const struct mm_struct *)w->mm;
-		int found = mapping_find(w, BPF_CORE_READ(mm, start_code));
-		if (found < 0)
+		const struct mapping *m = mapping_at(w, BPF_CORE_READ(mm, start_code));
+		if (!m)
 			return 0;
-		const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 		record = m->runtime;
 		from = m->start - m->offset;
 	}

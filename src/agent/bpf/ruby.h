@@ -560,10 +560,9 @@ __noinline int ruby_is_return(__u64 address)
 		return r && r->kind == RUNTIME_RUBY &&
 		       address - 1 - (w->runtime.root - r->delta) - r->text_from < r->text_bytes;
 	}
-	int found = mapping_find(w, address - 1);
-	if (found < 0)
+	const struct mapping *m = mapping_at(w, address - 1);
+	if (!m)
 		return 0;
-	const struct mapping *m = &w->mappings[found & (MAPPING_CACHE_SIZE - 1)];
 	__u32 index = m->runtime - 1;
 	const struct runtime_record *r =
 		m->runtime ? bpf_map_lookup_elem(&runtime_records, &index) : NULL;

@@ -52,9 +52,9 @@ static __always_inline enum stack_end step_to(struct walk *w, __u64 pc, __u64 sp
 static __always_inline enum stack_end step_by(
 	struct walk *w, const struct unwind_rule *rule, __u64 pc, __u64 sp, __u64 fp)
 {
-	int may_end = unwind_rule_may_end(rule, w->pc_is_exact, sp, fp);
+	int is_end = !pc && unwind_rule_may_end(rule, w->pc_is_exact, sp, fp);
 	enum stack_end end = step_to(w, pc, sp, fp);
-	return end == STACK_END_ZERO && may_end ? STACK_END_ROOT_ZERO : end;
+	return is_end ? STACK_END_ROOT_ZERO : end;
 }
 
 /* Is sp where execve set it? */
@@ -318,14 +318,10 @@ __noinline int walk_frame(__u32 zero)
 	__u64 address = w->pc_is_exact ? w->pc : w->pc - 1;
 	if (address - X86_VSYSCALL_START < X86_VSYSCALL_BYTES)
 		return walk_vsyscall(w, address);
-	if (mapping_find(w, address) < 0)
+	const struct mapping *m = mapping_at(w, address);
+	if (!m)
 		return walk_unmapped(w, address);
 	w->pc_is_guess = 0;
-	/* Read from memory, so that the verifier does not know the number: it would verify the rest
-	 * once for each of the eight mappings. */
-	__u32 last = *(const volatile __u32 *)&w->mapping_last;
-	const struct mapping *m = &w->mappings[last & (MAPPING_CACHE_SIZE - 1)];
-	asm volatile("" : "+r"(m)); /* or the compiler computes it for each use */
 	__u64 offset = address - m->start + m->offset;
 	if (m->runtime && m->runtime != w->go_record) {
 		if (runtime_begin(address))
