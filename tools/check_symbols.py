@@ -2,8 +2,9 @@
 """Check the symbols of the built library of each folder of src/.
 
 Every global function and table is declared in a header of its folder; others should be static. Symbols for the
-tests of their own file end in _portable or begin with test_. Files do not call each other in a circle. A
-library that is older than one of its sources is left out.
+tests of their own file end in _portable or begin with test_. Files do not call each other in a circle. Each
+thread of every process has a copy of all thread-local variables, which is written when it starts, so a folder
+has few bytes of them. A library that is older than one of its sources is left out.
 """
 
 import pathlib
@@ -15,6 +16,9 @@ from check_layers import circle_problems, find_circles
 
 SRC = pathlib.Path("src")
 SYMBOL = re.compile(r"^.*?(?:lib\w+\.a(?:\.p)?[:/])([^:]+)\.o: *[0-9a-f]* ([A-Za-z]) (\S+)$")
+
+THREAD_LOCAL = re.compile(r"\s\.t(?:bss|data)\S*\s+\w+\s+[0-9a-f]+\s+[0-9a-f]+\s+([0-9a-f]+)\s")
+THREAD_LOCAL_BYTES_MAX = 1024
 
 
 def is_current(library, folder):
@@ -49,6 +53,15 @@ def check_declared(library, folder, symbols):
     return problems
 
 
+def check_thread_local(library):
+    command = ["readelf", "-SW", str(library)]
+    sections = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    size = sum(int(number, 16) for number in THREAD_LOCAL.findall(sections))
+    if size <= THREAD_LOCAL_BYTES_MAX:
+        return []
+    return [f"{library}: {size} bytes are thread-local, so each thread of firn would write them: allocate them"]
+
+
 def circles_of(symbols):
     home = {name: file for file, kind, name in symbols if kind in "TDBRVW"}
     calls = {}
@@ -67,6 +80,7 @@ def main():
             continue
         symbols = list(symbols_of(library, folder))
         problems += check_declared(library, folder, symbols)
+        problems += check_thread_local(library)
         problems += circle_problems("call one another", circles_of(symbols))
     for problem in problems:
         print(problem)

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <resolv.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -112,15 +113,17 @@ enum status dns_answer_parse(struct str message, struct str name, int type, uint
 static enum status ask(struct dns *d, struct __res_state *state, struct str name,
 	struct discover_found *out, struct err *e)
 {
-	static _Thread_local unsigned char answer[ANSWER_MAX];
-	int n = res_nsearch(state, name.p, ns_c_in, d->type, answer, sizeof(answer));
+	CLEANUP(free_cleanup) unsigned char *answer = malloc(ANSWER_MAX);
+	if (!answer)
+		return err_set(e, E_NOMEM, "an answer");
+	int n = res_nsearch(state, name.p, ns_c_in, d->type, answer, ANSWER_MAX);
 	if (n < 0) {
 		bool absent = state->res_h_errno == HOST_NOT_FOUND || state->res_h_errno == NO_DATA;
 		return absent ? OK
 			      : err_set(e, E_UNAVAILABLE, "%.*s: no name server could tell",
 					STR_ARG(name));
 	}
-	struct str message = str_make(answer, MIN((size_t)n, sizeof(answer)));
+	struct str message = str_make(answer, MIN((size_t)n, (size_t)ANSWER_MAX));
 	enum status s = dns_answer_parse(message, name, d->type, d->port, out, e);
 	return s == OK ? OK : err_prefix(e, s, "%.*s", STR_ARG(name));
 }
