@@ -84,18 +84,13 @@ enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e)
 	return err_set(e, E_INVALID, "status: no pid in NSpid");
 }
 
-static enum status read_status(int pid, struct buf *text, struct err *e)
+enum status procfs_inner_pid(int pid, int *out, struct err *e)
 {
 	char path[64];
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	buf_init(text, STATUS_BYTES_MAX);
-	return os_read_file(path, text, e);
-}
-
-enum status procfs_inner_pid(int pid, int *out, struct err *e)
-{
 	CLEANUP(buf_deinit) struct buf text;
-	enum status s = read_status(pid, &text, e);
+	buf_init(&text, STATUS_BYTES_MAX);
+	enum status s = os_read_file(path, &text, e);
 	if (s != OK)
 		return s;
 	s = procfs_inner_pid_parse(buf_view(&text), out, e);
@@ -121,8 +116,14 @@ enum status procfs_user_parse(struct str text, uint32_t *out, struct err *e)
 
 enum status procfs_user(int pid, uint32_t *out, struct err *e)
 {
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	CLEANUP(fd_cleanup) int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_os(e, "open %s", path);
 	CLEANUP(buf_deinit) struct buf text;
-	enum status s = read_status(pid, &text, e);
+	buf_init(&text, STATUS_BYTES_MAX);
+	enum status s = os_read_fd(fd, path, &text, e);
 	if (s != OK)
 		return s;
 	s = procfs_user_parse(buf_view(&text), out, e);

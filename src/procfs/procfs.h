@@ -70,7 +70,7 @@ bool procfs_exists(int pid);
 NODISCARD enum status procfs_inner_pid_parse(struct str text, int *out, struct err *e);
 NODISCARD enum status procfs_inner_pid(int pid, int *out, struct err *e);
 
-/* Its real user: Uid in /proc/PID/status. */
+/* Its real user: Uid in /proc/PID/status. This waits for no lock, and does not ask the broker. */
 NODISCARD enum status procfs_user_parse(struct str text, uint32_t *out, struct err *e);
 NODISCARD enum status procfs_user(int pid, uint32_t *out, struct err *e);
 

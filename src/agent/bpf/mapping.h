@@ -178,6 +178,8 @@ static __always_inline int mapping_find(struct walk *w, __u64 address)
 	if (!(VMA_READ(s, vma, vm_flags) & KERNEL_VM_EXEC))
 		return 0;
 	__u32 index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
+	if (index == w->mapping_last) /* the caller may be using it */
+		index = w->mapping_next++ & (MAPPING_CACHE_SIZE - 1);
 	struct mapping *m = &w->mappings[index];
 	__builtin_memset(m, 0, sizeof(*m));
 	m->start = s->start;

@@ -16,10 +16,12 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define USER_UNKNOWN UINT32_MAX
+
 struct request {
 	struct procread_wish wish;
 	struct procread_answer *answer;
-	uint32_t user; /* of the process; read when it matters */
+	uint32_t user; /* of the process; read when one keeps a thread waiting */
 	bool is_answered;
 	bool is_given_up; /* the thread that answers it frees it */
 };
@@ -177,19 +179,20 @@ static bool has_thread(struct procread *p)
 
 /* ---- requests ---- */
 
-/* /proc/PID/status waits for no lock. */
-static void read_user(struct request *q)
+/* `lock` is held, but not while the file is read. That waits for nothing. */
+static void read_user(struct procread *p, struct request *q)
 {
-	if (procfs_user(q->wish.pid, &q->user, NULL) != OK)
-		q->user = 0; /* it is gone, and the rest says so, too */
+	uint32_t user;
+	lock_release(&p->lock);
+	bool is_read = procfs_user(q->wish.pid, &user, NULL) == OK;
+	lock_take(&p->lock);
+	q->user = is_read ? user : USER_UNKNOWN;
 }
 
 /* The user has not as many processes that do not answer as it may have. */
-static bool may_ask(struct procread *p, struct request *asked)
+static bool may_ask(const struct procread *p, const struct request *asked)
 {
 	uint32_t late = 0;
-	if (p->late)
-		read_user(asked);
 	for (uint32_t i = 0; i < p->late; i++)
 		late += p->given_up[i]->user == asked->user;
 	return late < PROCREAD_USER_THREADS_MAX;
@@ -205,16 +208,19 @@ static bool wait_for(struct procread *p, const struct request *q, int64_t deadli
 	return q->is_answered;
 }
 
-static void give_up(struct procread *p, struct request *q)
+/* False: it is still the caller's, answered or not. */
+static bool give_up(struct procread *p, struct request *q)
 {
 	if (p->request == q) { /* the host is so busy that no thread has run */
 		p->request = NULL;
-		request_free(q);
-	} else {
-		read_user(q);
-		q->is_given_up = true;
-		p->given_up[p->late++] = q;
+		return false;
 	}
+	read_user(p, q);
+	if (q->is_answered)
+		return false;
+	q->is_given_up = true;
+	p->given_up[p->late++] = q;
+	return true;
 }
 
 /* How long an answer is waited for now; 0: it is not asked. */
@@ -239,17 +245,20 @@ static struct procread_answer *ask(struct procread *p, const struct procread_wis
 	q->wish = *wish;
 	lock_take(&p->lock);
 	int64_t patience = patience_now(p);
-	bool is_asked = patience && may_ask(p, q) && has_thread(p);
+	if (p->late)
+		read_user(p, q);
+	bool is_asked = patience && may_ask(p, q) && has_thread(p), is_given_up = false;
 	if (is_asked) {
 		p->request = q;
 		pthread_cond_signal(&p->asked);
 	}
-	if (!is_asked || wait_for(p, q, clock_monotonic_ns() + patience)) {
+	if (is_asked && !wait_for(p, q, clock_monotonic_ns() + patience)) {
+		p->vain_ns += patience;
+		is_given_up = give_up(p, q);
+	}
+	if (!is_given_up) {
 		answer = STEAL_PTR(q->answer);
 		request_free(q);
-	} else {
-		p->vain_ns += patience;
-		give_up(p, q);
 	}
 	lock_release(&p->lock);
 	return answer;

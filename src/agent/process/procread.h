@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * procread: what /proc says of a process, read by threads of their own. Private to agent/process.
+ * procread: what /proc says of a process, read by threads of their own. Only whether a process
+ * exists, and its user, is read by the caller, as neither can hang. Private to agent/process.
  *
  * Most files of /proc/PID wait for a lock that a process holds while it executes another program
  * (exec_update_lock; for /proc/PID/stat and the link exe since Linux 6.17): as long as the host is
@@ -25,7 +26,8 @@
 /* Threads that read. If so many processes keep one waiting, nothing is read until one of them
  * answers. */
 #define PROCREAD_THREADS_MAX 4
-/* Threads that the processes of one user (by real uid) may keep waiting. */
+/* Threads that the processes of one user (by real uid) may keep waiting; those whose user cannot be
+ * read count as one user's. */
 #define PROCREAD_USER_THREADS_MAX 2
 /* All texts of one process. */
 #define PROCREAD_ARENA_BYTES ((size_t)2 << 20)

@@ -9,7 +9,7 @@
  * debug file, 4 the alternative file (FILES has a bit for each that exists). The child closes all
  * other descriptors, gives up priority and privileges, sets limits, and only then reads a byte. Its
  * exit status is an `enum status`. For instructions (code.c) descriptor 0 is a piece of code and 1
- * its listing.
+ * its listing; it loads libcapstone before all that, since the sandbox opens no file.
  */
 #include "debuginfo/symtab/child.h"
 #include "base/sanitized.h"

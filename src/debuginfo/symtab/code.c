@@ -5,8 +5,8 @@
  * each instruction, numbers in hex; the parent checks that addresses follow each other within the
  * piece.
  *
- * Linked, the library would cost each process of firn 3 MB that no other shares, since the loader
- * writes addresses into its tables; the child alone loads it.
+ * Were the library linked, each process of firn would have 3 MB of its own: the loader writes
+ * addresses into the library's tables. So only the child loads it.
  */
 #include "debuginfo/symtab/child.h"
 
@@ -33,8 +33,8 @@ static struct {
 #undef CODE_FIELD
 } cs;
 
-/* Of both versions the numbers of machines and options are the same, and of cs_insn all before its
- * bytes; the mnemonic and the operands follow them. */
+/* Versions 4 and 5 have the same numbers of machines and options. In cs_insn only the length of
+ * `bytes` differs; the mnemonic and the operands lie right behind it. */
 static const struct {
 	const char *file;
 	size_t insn_bytes; /* length of cs_insn.bytes */

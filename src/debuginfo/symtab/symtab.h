@@ -71,9 +71,9 @@ struct debuginfo_instruction {
 	struct str text; /* "mov rax, rbx"; printable ASCII */
 };
 /* Runs in a child, as building does. Bytes that are no instruction become ".byte …". Texts lie in
- * `text`, whose max is the limit; the array in the arena. E_UNSUPPORTED: another machine. E_LIMIT:
- * more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child crashed, or its output is not a valid
- * listing.
+ * `text`, whose max is the limit; the array in the arena. E_UNSUPPORTED: another machine, or
+ * libcapstone is not here. E_LIMIT: more than DEBUGINFO_CODE_BYTES_MAX. E_CORRUPT: the child
+ * crashed, or its output is not a valid listing.
  */
 NODISCARD enum status debuginfo_disassemble(const struct debuginfo_code *code, struct buf *text,
 	struct arena *a, struct debuginfo_instruction **out, size_t *out_count, struct err *e);
