@@ -25,8 +25,8 @@ NODISCARD enum status debuginfo_child_run(const struct debuginfo_files *files, u
 
 /* Length of the head before the code in the child's input (listing.c). */
 #define DEBUGINFO_CODE_HEAD_BYTES 16
-/* code.c, in the child: loads libcapstone. To be called before the sandbox is entered, which forbids
- * to open files. E_UNSUPPORTED: it is not here, with the reason. */
+/* code.c, in the child: loads libcapstone. To be called before the sandbox is entered, which
+ * forbids to open files. E_UNSUPPORTED: it is not here, with the reason. */
 NODISCARD enum status debuginfo_code_load(struct err *e);
 /* Once it is loaded. */
 NODISCARD enum status debuginfo_list_code(int fd, int out_fd, struct err *e);
