@@ -245,7 +245,7 @@ static struct procread_answer *ask(struct procread *p, const struct procread_wis
 	q->wish = *wish;
 	lock_take(&p->lock);
 	int64_t patience = patience_now(p);
-	if (p->late)
+	if (p->late && patience)
 		read_user(p, q);
 	bool is_asked = patience && may_ask(p, q) && has_thread(p), is_given_up = false;
 	if (is_asked) {
